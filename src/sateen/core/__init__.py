@@ -1,0 +1,1 @@
+"""The hall: the nouns that travel between the rooms. It imports no room."""

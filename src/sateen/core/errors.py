@@ -1,0 +1,152 @@
+"""What can go wrong, and how it is said: what, where, and what next.
+
+SateenError
+├── InputError (ValueError)       what was given cannot be used
+│   ├── TextError                 text, with a caret under the place
+│   │   ├── ExpressionError       an arithmetic expression
+│   │   ├── ModelError            a model
+│   │   └── FormulaError          a formula
+│   ├── SpaceError                a range, a space or points in it
+│   ├── PathError                 a path or a table of one
+│   └── MissingValueError         a name that has no value
+├── SimulationError               a run that cannot go on: where, when and why
+└── UnknownVerdictError           a yes or no was asked of an unknown verdict
+
+SateenWarning (UserWarning)
+└── ModelWarning                  legal, but probably not meant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "ExpressionError",
+    "FormulaError",
+    "InputError",
+    "MissingValueError",
+    "ModelError",
+    "ModelWarning",
+    "PathError",
+    "SateenError",
+    "SateenWarning",
+    "SimulationError",
+    "SpaceError",
+    "TextError",
+    "UnknownVerdictError",
+    "nearest",
+]
+
+_SHOWN_CHARACTERS = 100  # of a line of user text, around the caret
+
+
+class SateenError(Exception):
+    """Everything that sateen raises on purpose."""
+
+
+class InputError(SateenError, ValueError):
+    """What was given cannot be used as it is."""
+
+
+class TextError(InputError):
+    """A mistake in a text, shown with a caret under the place and a remedy below.
+
+    `position` counts characters from the start of `text`, which may have many lines.
+    """
+
+    def __init__(self, message: str, text: str = "", position: int = 0, remedy: str = "") -> None:
+        super().__init__(message, text, position, remedy)
+        self.message = message
+        self.text = text
+        self.position = min(max(position, 0), len(text))
+        self.remedy = remedy
+
+    @property
+    def line(self) -> int:
+        """The line of the mistake, counted from 1."""
+        return self.text.count("\n", 0, self.position) + 1
+
+    @property
+    def column(self) -> int:
+        """The column of the mistake, counted from 1."""
+        return self.position - self.text.rfind("\n", 0, self.position)
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.text:
+            many = "\n" in self.text.strip("\n")
+            if many:
+                lines[0] += f" (line {self.line})"
+            lines += _pointed(self.text, self.position)
+        if self.remedy:
+            lines += [f"  {line}" for line in self.remedy.splitlines()]
+        return "\n".join(lines)
+
+
+class ExpressionError(TextError):
+    """A mistake in an arithmetic expression."""
+
+
+class ModelError(TextError):
+    """A mistake in a model."""
+
+
+class FormulaError(TextError):
+    """A mistake in a formula."""
+
+
+class SpaceError(InputError):
+    """A range, a space or points that do not fit it."""
+
+
+class PathError(InputError):
+    """A path, or a table, that is not a right-continuous trajectory from time 0."""
+
+
+class MissingValueError(InputError):
+    """A parameter or another name that has no value where one is needed."""
+
+
+class SimulationError(SateenError):
+    """A run that cannot go on: a rate or a count that no process can have."""
+
+
+class UnknownVerdictError(SateenError):
+    """A yes or no was asked of a verdict that is unknown."""
+
+
+class SateenWarning(UserWarning):
+    """Every warning that sateen gives."""
+
+
+class ModelWarning(SateenWarning):
+    """A model that is legal but probably not what was meant."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`"did you mean gamma?"`, or nothing when no known name is near.
+
+    >>> nearest("gama", ["beta", "gamma"])
+    'did you mean gamma?'
+    """
+    candidates = list(known)
+    close = get_close_matches(name, candidates, n=1, cutoff=0.6) or [
+        other for other in candidates if other.lower() == name.lower()
+    ]
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _pointed(text: str, position: int) -> list[str]:
+    """The line of `text` that holds `position`, and a caret under it."""
+    start = text.rfind("\n", 0, position) + 1
+    stop = text.find("\n", position)
+    line = text[start : stop if stop >= 0 else len(text)].rstrip("\r")
+    column = min(position - start, len(line))
+    cut = max(0, column - _SHOWN_CHARACTERS // 2)
+    shown = line[cut : cut + _SHOWN_CHARACTERS]
+    before = "…" if cut else ""
+    after = "…" if cut + _SHOWN_CHARACTERS < len(line) else ""
+    # A tab stays a tab under the line, so that the caret stands where the reader sees it.
+    gap = "".join("\t" if mark == "\t" else " " for mark in before + shown[: column - cut])
+    return [f"  {before}{shown}{after}", f"  {gap}^"]

@@ -1,0 +1,1 @@
+"""How the system runs: paths of a model under given parameters."""

@@ -1,0 +1,309 @@
+"""Formulas of signal temporal logic: an immutable tree, and what can be said of it without a path.
+
+Every kind of node is final. `Formula` is the public face: a tree and how it is read (`end`). When a formula holds is
+said in `monitor.py`; how it is written, in `parser.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from sateen.core.errors import FormulaError
+from sateen.core.expression import RESERVED, Delayed, Expression, in_order, number_text
+
+__all__ = [
+    "ALWAYS",
+    "FORMULA_RESERVED",
+    "And",
+    "Atom",
+    "Eventually",
+    "Formula",
+    "Globally",
+    "Iff",
+    "Implies",
+    "Interval",
+    "Node",
+    "Not",
+    "Or",
+    "Truth",
+    "Until",
+    "subformulas",
+]
+
+_WORDS: Final = {"F", "G", "U", "t", "eventually", "globally", "always", "until", "implies", "iff"}
+FORMULA_RESERVED: Final = RESERVED | _WORDS
+
+# How tightly each kind binds, loosest first.
+_IFF, _IMPLIES, _OR, _AND, _UNTIL, _PREFIX, _ATOM = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The closed window [low, high] of an operator, 0 <= low <= high; high may be infinite."""
+
+    low: float = 0.0
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high or math.isinf(self.low):
+            raise ValueError(f"a window needs 0 <= low <= high with a finite low, not [{self.low}, {self.high}]")
+
+    def __str__(self) -> str:
+        if self == ALWAYS:
+            return ""
+        closing = ")" if math.isinf(self.high) else "]"
+        return f"[{number_text(self.low)}, {number_text(self.high)}{closing}"
+
+
+ALWAYS: Final = Interval()
+
+
+class Node:
+    """A subformula."""
+
+    __slots__ = ()
+    binding: ClassVar[int] = _ATOM
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The subformulas directly below, from left to right."""
+        return ()
+
+    def _inside(self, operand: Node, least: int) -> str:
+        """The text of an operand, in brackets if it binds more loosely than `least`."""
+        return str(operand) if operand.binding >= least else f"({operand})"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Node):
+    """`true` or `false`."""
+
+    value: bool
+
+    def __str__(self) -> str:
+        return "true" if self.value else "false"
+
+
+@dataclass(frozen=True, slots=True)
+class Atom(Node):
+    """A comparison of two arithmetic expressions, true or false at every instant."""
+
+    comparison: Expression
+
+    def __str__(self) -> str:
+        return self.comparison.text(FORMULA_RESERVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Node):
+    """`!φ`."""
+
+    operand: Node
+    binding: ClassVar[int] = _PREFIX
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return f"!{self._inside(self.operand, _PREFIX) if not isinstance(self.operand, Atom) else f'({self.operand})'}"
+
+
+@dataclass(frozen=True, slots=True)
+class And(Node):
+    """`φ & ψ & …`: two or more."""
+
+    operands: tuple[Node, ...]
+    binding: ClassVar[int] = _AND
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return " & ".join(self._inside(each, _AND + 1) for each in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Node):
+    """`φ | ψ | …`: two or more."""
+
+    operands: tuple[Node, ...]
+    binding: ClassVar[int] = _OR
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return " | ".join(self._inside(each, _OR + 1) for each in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Implies(Node):
+    """`φ -> ψ`, right-associative."""
+
+    left: Node
+    right: Node
+    binding: ClassVar[int] = _IMPLIES
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"{self._inside(self.left, _IMPLIES + 1)} -> {self._inside(self.right, _IMPLIES)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Iff(Node):
+    """`φ <-> ψ`, left-associative."""
+
+    left: Node
+    right: Node
+    binding: ClassVar[int] = _IFF
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"{self._inside(self.left, _IFF)} <-> {self._inside(self.right, _IFF + 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Eventually(Node):
+    """`F[a,b] φ`: φ at some time of the window."""
+
+    window: Interval
+    operand: Node
+    binding: ClassVar[int] = _PREFIX
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return f"F{self.window} {self._inside(self.operand, _PREFIX)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Globally(Node):
+    """`G[a,b] φ`: φ at every time of the window."""
+
+    window: Interval
+    operand: Node
+    binding: ClassVar[int] = _PREFIX
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return f"G{self.window} {self._inside(self.operand, _PREFIX)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Until(Node):
+    """`φ U[a,b] ψ`: ψ at some t' of the window, and φ at every moment of [t, t')."""
+
+    window: Interval
+    left: Node
+    right: Node
+    binding: ClassVar[int] = _UNTIL
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"{_operand_of_until(self.left)} U{self.window} {_operand_of_until(self.right)}"
+
+
+def _operand_of_until(node: Node) -> str:
+    """Atoms need no brackets beside U, but readers do."""
+    return str(node) if isinstance(node, Truth) else f"({node})"
+
+
+def subformulas(node: Node) -> Iterator[Node]:
+    """Every node, parents before children, from left to right; without recursion."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(current.children))
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A property of paths, true or false at time 0.
+
+    `end` is None for the usual, infinite reading; with `end=T` the formula is read on the path cut at time T.
+
+    >>> from sateen.logic.parser import stl
+    >>> formula = stl("(I > 0) U[100, 120] (I == 0)")
+    >>> formula.horizon, formula.species
+    (120.0, ('I',))
+    >>> print(~formula & stl("F[0, 5] I > 50"))
+    !((I > 0) U[100, 120] (I == 0)) & F[0, 5] I > 50
+    """
+
+    root: Node
+    end: float | None = None
+
+    @property
+    def horizon(self) -> float:
+        """The time up to which a path decides it: at most `end`, infinite with an unbounded operator."""
+        reach = _reach(self.root)
+        return reach if self.end is None else min(reach, self.end)
+
+    @property
+    def species(self) -> tuple[str, ...]:
+        """The names its atoms read, each once, in order; a model or a path tells which of them are parameters."""
+        atoms = (node for node in subformulas(self.root) if isinstance(node, Atom))
+        return tuple(dict.fromkeys(name for atom in atoms for name in atom.comparison.names))
+
+    @property
+    def delays(self) -> tuple[Delayed, ...]:
+        """The delayed values its atoms read, each once, in order."""
+        atoms = (node for node in subformulas(self.root) if isinstance(node, Atom))
+        leaves = (leaf for atom in atoms for leaf in in_order(atom.comparison))
+        return tuple(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Delayed)))
+
+    def __invert__(self) -> Formula:
+        return Formula(Not(self.root), self.end)
+
+    def __and__(self, other: Formula) -> Formula:
+        return self._joined(other, And)
+
+    def __or__(self, other: Formula) -> Formula:
+        return self._joined(other, Or)
+
+    def _joined(self, other: Formula, kind: type[And] | type[Or]) -> Formula:
+        if not isinstance(other, Formula):
+            return NotImplemented
+        if self.end != other.end:
+            message = f"one formula is read up to end={self.end}, the other up to end={other.end}"
+            raise FormulaError(message, remedy="give both the same end= before joining them")
+        operands = [each.root.operands if isinstance(each.root, kind) else (each.root,) for each in (self, other)]
+        return Formula(kind(operands[0] + operands[1]), self.end)
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def __repr__(self) -> str:
+        return f"stl({str(self)!r}{'' if self.end is None else f', end={number_text(self.end)}'})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        reading = "" if self.end is None else f" <small>read up to {number_text(self.end)}</small>"
+        return f"<code>{escape(str(self))}</code>{reading}"
+
+
+def _reach(node: Node) -> float:
+    below = max((_reach(child) for child in node.children), default=0.0)
+    return below + node.window.high if isinstance(node, Eventually | Globally | Until) else below

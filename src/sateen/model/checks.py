@@ -1,0 +1,115 @@
+"""What can be told of a rate from its form alone, before any run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sateen.core.expression import Boolean, Expression, Number, Operation
+from sateen.model.model import Transition
+
+__all__ = ["Fault", "consumption_fault", "negative_by_sign"]
+
+_MOST_COUNTS = 20  # of a species that are tried one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A way in which a reaction can drive a count below 0; fatal where nothing prevents it."""
+
+    message: str
+    remedy: str
+    fatal: bool
+
+
+def consumption_fault(transition: Transition) -> Fault | None:
+    """What is wrong with how a reaction's rate sees the species that it uses up, if anything is.
+
+    With too few of a species left the reaction must stop: its rate must be 0 there, or its guard false.
+    """
+    for name, change in transition.change.items():
+        for count in range(min(-change, _MOST_COUNTS)):
+            here = {name: Number(float(count))}
+            if _vanishes(transition.rate.substitute(here)):
+                continue
+            blind = f"{transition.name} consumes {name}, which its rate {transition.rate} does not see"
+            if transition.guard is not None and _decided(transition.guard.substitute(here)) is False:
+                if name in transition.rate.names:
+                    continue
+                return Fault(blind, f"only its guard keeps {name} from falling below 0", fatal=False)
+            if name not in transition.rate.names:
+                needed = -change
+                remedy = f"multiply the rate by {name}, or add a guard: when {name} >= {needed}"
+                return Fault(f"{blind}: {name} could fall below 0", remedy, fatal=True)
+            remedy = f"its rate should be 0 there: mass_action(k), or a guard: when {name} >= {-change}"
+            message = f"{transition.name} takes {-change} {name} and may still fire with {count} left"
+            return Fault(message, remedy, fatal=False)
+    return None
+
+
+def negative_by_sign(rate: Expression) -> bool:
+    """Whether the form of a rate makes it negative wherever the names in it are positive."""
+    return _sign(rate) < 0
+
+
+def _sign(node: Expression) -> int:
+    """1 where the form shows that a value is at least 0, -1 where at most 0, 0 where it shows neither."""
+    if not isinstance(node, Operation):
+        return 1
+    signs = [_sign(operand) for operand in node.operands]
+    match node.symbol:
+        case "-":
+            return -signs[0]
+        case "*" | "/":
+            return signs[0] * signs[1]
+        case "+" | "floor" | "ceil":
+            return signs[0] if len(set(signs)) == 1 else 0
+        case "if":
+            return signs[1] if signs[1] == signs[2] else 0
+        case "min":
+            return -1 if -1 in signs else min(signs)
+        case "max":
+            return 1 if 1 in signs else max(signs)
+        case "^":
+            return max(signs[0], 0)
+        case "abs" | "exp" | "sqrt":
+            return 1
+    return 0
+
+
+def _vanishes(node: Expression) -> bool:
+    """Whether the form shows that a value is 0."""
+    if not node.names:
+        return not isinstance(node, Boolean) and float(node.evaluate({})) == 0.0
+    if not isinstance(node, Operation):
+        return False
+    zero = [_vanishes(operand) for operand in node.operands]
+    match node.symbol:
+        case "*":
+            return any(zero)
+        case "/" | "-" | "abs" | "sqrt" | "floor" | "ceil":
+            return zero[0]
+        case "^":
+            return zero[0] and isinstance(node.operands[1], Number) and node.operands[1].literal > 0
+        case "+" | "max":
+            return all(zero)
+        case "min":
+            return any(zero) and all(_sign(operand) > 0 for operand in node.operands)
+        case "if":
+            chosen = _decided(node.operands[0])
+            return (zero[1] and zero[2]) if chosen is None else zero[1 if chosen else 2]
+    return False
+
+
+def _decided(condition: Expression) -> bool | None:
+    """The truth of a condition where its form shows it."""
+    if not condition.names:
+        return bool(condition.evaluate({}))
+    if not isinstance(condition, Operation) or condition.symbol not in ("and", "or", "not"):
+        return None
+    parts = [_decided(operand) for operand in condition.operands]
+    if condition.symbol == "not":
+        return None if parts[0] is None else not parts[0]
+    decisive = condition.symbol == "or"
+    if decisive in parts:
+        return decisive
+    return None if None in parts else not decisive

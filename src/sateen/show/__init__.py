@@ -1,0 +1,1 @@
+"""What is seen: figures, and reports that gather them."""
