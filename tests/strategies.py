@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ PLAIN_NAMES = ("x", "S", "I0", "beta_1", "_k", "Fx", "inflow", "nottingham", "β
 ODD_NAMES = ("a b", "2x", "x-1", "x(t-1)", "p53/Mdm2", "G[0,1]", "a & b", "#1", "'", "x>0")
 
 
+@cache
 def names() -> st.SearchStrategy[str]:
     """Names of species and parameters: plain ones, reserved words, and ones that only backquotes can hold."""
     characters = st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters="`")
@@ -58,6 +60,7 @@ def names() -> st.SearchStrategy[str]:
     return st.sampled_from(PLAIN_NAMES) | st.sampled_from((*sorted(FORMULA_RESERVED), *ODD_NAMES)) | free
 
 
+@cache
 def literals() -> st.SearchStrategy[float]:
     """Finite numbers from 0 on: whole, decimal, tiny and huge."""
     decimals = st.integers(0, 10_000).map(lambda ticks: ticks / 100)
@@ -74,6 +77,7 @@ def conditions() -> st.SearchStrategy[Expression]:
     return _conditions(3, 2).filter(_constants_are_finite)
 
 
+@cache
 def windows() -> st.SearchStrategy[Interval]:
     """Windows of temporal operators: bounded, of a single instant, unbounded, and the one that is not written."""
     bounds = st.tuples(literals(), literals()).map(sorted)
@@ -100,8 +104,9 @@ def formulas(ends: st.SearchStrategy[float | None] | None = None) -> st.SearchSt
 
 @st.composite
 def _arithmetic(draw: st.DrawFn, depth: int, delays: bool = False) -> Expression:
-    kinds = ("number", "name", *(("delayed",) if delays else ()))
-    kind = draw(st.sampled_from((*kinds, *("-", "*", "/", "^", "+", "if", *FUNCTIONS)) if depth else kinds))
+    leaves = ("number", "name", "delayed" if delays else "name")
+    larger = ("-", "*", "/", "^", "+", "if", *FUNCTIONS)
+    kind = draw(st.sampled_from((*leaves, *leaves, *larger) if depth else leaves))
     if kind == "number":
         return Number(draw(literals()))
     if kind == "name":
@@ -142,10 +147,12 @@ def _constants_are_finite(expression: Expression) -> bool:
 
 @st.composite
 def _nodes(draw: st.DrawFn, depth: int) -> Node:
-    leaves = (Atom, Truth)
-    kind = draw(st.sampled_from((*leaves, Not, And, Or, Implies, Iff, Eventually, Globally, Until) if depth else leaves))
+    leaves = (Atom, Atom, Truth)
+    kind = draw(
+        st.sampled_from((*leaves, Not, And, Or, Implies, Iff, Eventually, Globally, Until) if depth else leaves)
+    )
     if kind is Atom:
-        return Atom(draw(_comparisons(2, delays=True).filter(_constants_are_finite)))
+        return Atom(draw(_comparisons(1, delays=True).filter(_constants_are_finite)))
     if kind is Truth:
         return Truth(draw(st.booleans()))
     smaller = _nodes(depth - 1)
@@ -153,7 +160,8 @@ def _nodes(draw: st.DrawFn, depth: int) -> Node:
         return kind(tuple(draw(smaller) for _ in range(draw(st.integers(2, 3)))))
     window = (draw(windows()),) if kind in (Eventually, Globally, Until) else ()
     operands = (draw(smaller) for _ in range(2 if kind in (Implies, Iff, Until) else 1))
-    return kind(*window, *operands)
+    node: Node = kind(*window, *operands)
+    return node
 
 
 # A formula and a path that meet.

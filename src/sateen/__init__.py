@@ -27,6 +27,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Verdict",
     "explain",
     "Explanation",
+    "exact",
     "SateenError",
     "InputError",
     "TextError",
@@ -36,6 +37,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "SpaceError",
     "PathError",
     "MissingValueError",
+    "ExactError",
     "SimulationError",
     "UnknownVerdictError",
     "SateenWarning",
@@ -45,6 +47,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 
 if TYPE_CHECKING:
     from sateen.core.errors import (
+        ExactError,
         ExpressionError,
         FormulaError,
         InputError,
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     )
     from sateen.core.path import Path, Verdict
     from sateen.core.space import Points, Range, Space
+    from sateen.engine.exact import exact
     from sateen.engine.simulate import simulate
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
@@ -81,6 +85,7 @@ else:
         "Verdict": "sateen.core.path",
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
+        "exact": "sateen.engine.exact",
     }
 
     def __getattr__(name: str) -> object:

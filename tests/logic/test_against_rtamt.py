@@ -13,21 +13,35 @@ import warnings
 from types import ModuleType
 
 import pytest
-from brute_force import verdict
-from strategies import written_out
 
+from brute_force import verdict
 from sateen.core.expression import Name, Number, Operation, number_text
 from sateen.core.path import Path, Verdict
-from sateen.logic.formula import ALWAYS, And, Atom, Eventually, Formula, Globally, Implies, Interval, Node, Not, Or, Until
+from sateen.logic.formula import (
+    ALWAYS,
+    And,
+    Atom,
+    Eventually,
+    Formula,
+    Globally,
+    Implies,
+    Interval,
+    Node,
+    Not,
+    Or,
+    Until,
+)
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
+from strategies import written_out
 
 
 @pytest.fixture(scope="module")
 def rtamt() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its parser's runtime imports typing.io, which is deprecated
-        return pytest.importorskip("rtamt", reason="RTAMT is not installed", exc_type=ImportError)
+        module: ModuleType = pytest.importorskip("rtamt", reason="RTAMT is not installed", exc_type=ImportError)
+    return module
 
 
 def robustness(rtamt: ModuleType, node: Node, path: Path) -> float:
@@ -41,7 +55,7 @@ def robustness(rtamt: ModuleType, node: Node, path: Path) -> float:
     samples = [[time, value] for time, (value,) in zip(path.times.tolist(), path.states.tolist(), strict=True)]
     [(_, at_zero), *_] = ((time, value) for time, value in specification.evaluate(["x", samples]) if time == 0)
     assert at_zero != 0, "the sign of a robustness of 0 says nothing"
-    return at_zero
+    return float(at_zero)
 
 
 def rtamt_text(node: Node) -> str:

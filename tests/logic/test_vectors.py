@@ -7,8 +7,8 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
-from brute_force import verdict
 
+from brute_force import verdict
 from sateen.core.path import Path, Verdict
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl

@@ -8,7 +8,8 @@ SateenError
 │   │   └── FormulaError          a formula
 │   ├── SpaceError                a range, a space or points in it
 │   ├── PathError                 a path or a table of one
-│   └── MissingValueError         a name that has no value
+│   ├── MissingValueError         a name that has no value
+│   └── ExactError                a question that exact cannot answer
 ├── SimulationError               a run that cannot go on: where, when and why
 └── UnknownVerdictError           a yes or no was asked of an unknown verdict
 
@@ -22,6 +23,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "ExactError",
     "ExpressionError",
     "FormulaError",
     "InputError",
@@ -106,6 +108,10 @@ class PathError(InputError):
 
 class MissingValueError(InputError):
     """A parameter or another name that has no value where one is needed."""
+
+
+class ExactError(InputError):
+    """A question that exact cannot answer: too many states, or a formula of another kind."""
 
 
 class SimulationError(SateenError):

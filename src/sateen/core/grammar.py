@@ -72,13 +72,14 @@ ARITHMETIC: Final = r"""
 """.replace("FUNCTIONS)", "|".join(FUNCTIONS) + ")")
 
 
-@dataclass(frozen=True)
 class Mistake(Exception):
     """A mistake found while the tree is built; whoever holds the text makes it an error with a caret."""
 
-    message: str
-    position: int
-    remedy: str = ""
+    def __init__(self, message: str, position: int, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+        self.remedy = remedy
 
 
 @v_args(inline=True)
@@ -154,7 +155,7 @@ class Builder(Transformer[Token, Any]):
         return Operation("if", branches)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Language:
     """A grammar with its builder, the error it raises and the hints it gives.
 

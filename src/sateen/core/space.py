@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from keyword import iskeyword
 from numbers import Real
@@ -90,7 +90,7 @@ class Space:
     (('beta', 'gamma'), {'k': 0.05}, 2)
     """
 
-    parameters: tuple[tuple[str, Range | float], ...] = field(init=False)
+    parameters: tuple[tuple[str, Range | float], ...]
 
     def __init__(self, given: Mapping[str, object] = MappingProxyType({}), /, **named: object) -> None:
         if not isinstance(given, Mapping):
@@ -139,16 +139,16 @@ class Space:
         from scipy.stats import qmc
 
         count, generator = _drawn(n, seed, "sobol")
-        cube = qmc.Sobol(max(len(self), 1), rng=generator).random_base2((count - 1).bit_length())
-        return Points(self.from_unit(2 * cube[:count, : len(self)] - 1), self, "sobol")
+        cube = qmc.Sobol(len(self), rng=generator).random_base2((count - 1).bit_length())
+        return Points(self.from_unit(2 * cube[:count] - 1), self, "sobol")
 
     def latin(self, n: int, *, seed: Seed) -> Points:
         """A Latin hypercube: cut any axis into `n` equal parts of its scale, and each part holds one point."""
         from scipy.stats import qmc
 
         count, generator = _drawn(n, seed, "latin")
-        cube = qmc.LatinHypercube(max(len(self), 1), rng=generator).random(count)
-        return Points(self.from_unit(2 * cube[:, : len(self)] - 1), self, "latin")
+        cube = qmc.LatinHypercube(len(self), rng=generator).random(count)
+        return Points(self.from_unit(2 * cube - 1), self, "latin")
 
     def grid(self, n: int | Mapping[str, int]) -> Points:
         """All combinations of `n` even values per axis, ends included; the last axis runs fastest.
@@ -347,7 +347,6 @@ def _aligned(arrays: Mapping[str, FloatArray], count: int) -> dict[str, FloatArr
 
 
 def _table(values: object, names: tuple[str, ...]) -> FloatArray:
-    """`values` as an (n, dimension) array."""
     table = _floats(values, "theta")
     if table.ndim != 2 or table.shape[1] != len(names):
         columns = f"(n, {len(names)}), one column for each of {', '.join(names)}" if names else "(n, 0)"
@@ -381,8 +380,9 @@ def _whole(number: object, what: str, least: int) -> int:
 
 def _drawn(n: int, seed: Seed, design: str) -> tuple[int, np.random.Generator]:
     count = _whole(n, f"the number of points of {design}", least=1)
-    known = isinstance(seed, np.random.SeedSequence)
-    return count, np.random.default_rng(seed if known else _whole(seed, f"the seed of {design}", least=0))
+    if isinstance(seed, np.random.SeedSequence):  # its numbers, not itself: scipy would spawn from it and change it
+        return count, np.random.default_rng(seed.generate_state(4))
+    return count, np.random.default_rng(_whole(seed, f"the seed of {design}", least=0))
 
 
 @contextmanager

@@ -91,7 +91,7 @@ _GRAMMAR: Final = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Window:
     """A window as written: bounds are tokens until the named constants are known."""
 

@@ -223,3 +223,41 @@ def _elided(label: str) -> str:
         return label
     kept = _LABEL_LENGTH - 1
     return f"{label[: kept - kept // 2]}…{label[-(kept // 2) :]}"
+
+
+_lanes: Final = explanation  # a name that the parameter below does not hide
+
+
+def path_with_explanation(path: Path, explanation: Any) -> Figure:
+    """A path above, and below it, over the same time, when each part of a formula holds.
+
+    `explanation` is what `sateen.explain` returns. The lanes bear their labels on top, so that both panels are wide.
+    """
+    from textwrap import shorten
+
+    from sateen.core.expression import number_text
+
+    end = explanation.end
+    labels = [" " * (_INDENTATION * row.depth) + _elided(str(row.node)) for row in explanation.rows]
+    heights = (2.8, 0.45 * len(labels))
+    figure = Figure(figsize=(7.2, 0.9 + sum(heights)), layout="constrained")
+    FigureCanvasAgg(figure)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=heights)
+    path.plot(ax=upper)
+    lanes = [("", 0, _drawn(row.holds, end), _drawn(row.unknown, end)) for row in explanation.rows]
+    _lanes(lanes, end, ax=lower)
+    for height, label in enumerate(labels):
+        place = {"xytext": (2, 1), "textcoords": "offset points", "va": "bottom", "parse_math": False}
+        lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=_FONT_SIZE, **place)
+    lower.set_ylim(max(len(labels), 1) - 0.6, -0.8)  # room for the topmost label
+    values = ", ".join(f"{name} = {number_text(value)}" for name, value in path.values.items())
+    titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explanation.verdict}"
+    for axes, title in zip((upper, lower), titles, strict=True):
+        axes.set_title(title, loc="left", fontsize=_FONT_SIZE, parse_math=False)
+    upper.set_xlabel("")
+    return figure
+
+
+def _drawn(spans: Iterable[Any], end: float) -> list[Span]:
+    """The spans as pairs, without those that begin just after the end."""
+    return [(span.start, span.stop) for span in spans if span.start < end or (span.start == end and span.closed_start)]

@@ -1,0 +1,271 @@
+"""The source that decides nested and delayed formulas on a lane's log, by the compiled interval algebra.
+
+The log of a lane has, for every segment at which something changed, its time, the truth of the conditions that the
+formulas read (a bit each) and the values of the species that are read with a delay. Times become whole ticks of
+10^-digits 2^-k, with k as large as 62 bits allow, and so equal instants are equal integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+from sateen.core.errors import FormulaError
+from sateen.core.expression import Delayed, Expression, Name, Operation, Spelling, in_order
+from sateen.engine.questions import core_form, earliest, state_condition, tick_digits
+from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until
+
+__all__ = ["Logged", "algebra_source"]
+
+_MOST_CONDITIONS = 50  # bits of the log that a double holds exactly
+
+
+class Logged:
+    """The formulas that need a log, and what the log must hold for them."""
+
+    def __init__(self, formulas: tuple[Formula, ...]) -> None:
+        self.formulas = formulas
+        self.roots = [core_form(formula.root) for formula in formulas]
+        self.conditions: list[Expression] = []
+        self.delayed: list[str] = []
+        for root in self.roots:
+            self._gather(root)
+        if len(self.conditions) > _MOST_CONDITIONS:
+            raise FormulaError(f"{len(self.conditions)} different conditions; the engine takes {_MOST_CONDITIONS}")
+        self.registers, self.room_factor, self.room_extra = 1, 1, 2
+
+    @cached_property
+    def horizon(self) -> float:
+        """The time up to which a path decides all of them."""
+        return max((formula.horizon for formula in self.formulas), default=0.0)
+
+    def looks(self) -> list[float]:
+        """The times at which a run is looked at for an early verdict; the last is just after the horizon."""
+        final = math.nextafter(self.horizon, math.inf)
+        first = min(min(earliest(formula.root) for formula in self.formulas), self.horizon)
+        between = [first + (self.horizon - first) * share for share in (0.25, 0.5, 0.75)]
+        return [*sorted({look for look in between if 0 < look < self.horizon}), final]
+
+    def _gather(self, node: Node) -> None:
+        condition = state_condition(node)
+        if condition is not None and not _delays(condition):
+            if not isinstance(node, Truth) and condition not in self.conditions:
+                self.conditions.append(condition)
+        elif isinstance(node, Atom):
+            for name in node.comparison.names:
+                if name not in self.delayed:
+                    self.delayed.append(name)
+        else:
+            for child in node.children:
+                self._gather(child)
+
+
+def _delays(expression: Expression) -> list[Delayed]:
+    return list(dict.fromkeys(leaf for leaf in in_order(expression) if isinstance(leaf, Delayed)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How many switches a set may have for n log entries: factor n + extra."""
+
+    factor: int
+    extra: int
+
+    def __add__(self, other: _Room) -> _Room:
+        return _Room(self.factor + other.factor, self.extra + other.extra)
+
+
+def algebra_source(logged: Logged, atom_source: Callable[[Expression, Spelling], str]) -> list[str]:
+    """A function `verdict_i` for each formula: 1 true, -1 false, 0 unknown, -2 where an atom is undefined."""
+    lines: list[str] = []
+    for order, (formula, root) in enumerate(zip(logged.formulas, logged.roots, strict=True)):
+        writer = _Writer(logged, formula, order, atom_source)
+        writer.root(root)
+        lines += writer.lines()
+        logged.registers = max(logged.registers, writer.used)
+        logged.room_factor = max(logged.room_factor, writer.largest.factor)
+        logged.room_extra = max(logged.room_extra, writer.largest.extra)
+    return lines
+
+
+class _Writer:
+    """Writes `holds_i`, the algebra of one formula, and `verdict_i`, which calls it."""
+
+    def __init__(
+        self, logged: Logged, formula: Formula, order: int, atom_source: Callable[[Expression, Spelling], str]
+    ) -> None:
+        self.logged = logged
+        self.formula = formula
+        self.order = order
+        self.atom_source = atom_source
+        self.digits = tick_digits(formula)
+        self.body: list[str] = []
+        self.used = 0
+        self.largest = _Room(1, 2)
+        self.reach = 0.0  # how far bounds and delays can carry an instant of the path
+
+    def root(self, root: Node) -> None:
+        register, _ = self.node(root, True)
+        self.body.append(f"  return 1 if contains(sets[{register}], n{register}, 0) else 0")
+
+    def lines(self) -> list[str]:
+        horizon = self.formula.horizon
+        call = f"holds_{self.order}(F, l, book, size, k, last, {{}}, {{}}, places, sets)"
+        return [
+            "",
+            "@njit(**OPTIONS)",
+            f"def holds_{self.order}(F, l, book, size, k, last, endless, hopeful, places, sets):",
+            *self.body,
+            "",
+            "@njit(**OPTIONS)",
+            f"def verdict_{self.order}(F, l, book, size, time, places, sets):",
+            *self._ticks(),
+            "  for i in range(size):",
+            "    places[i] = 2 * np.int64(book[i, 0] * scale)",
+            f"  final = {'time == inf' if math.isinf(horizon) else f'time > {horizon!r}'}",
+            "  last = 0 if final else 2 * np.int64(time * scale) - 1",
+            f"  hope = {call.format('final', 'True')}",
+            "  if hope == 2:",
+            "    return -2.0",
+            "  if hope == 0 or final:",
+            "    return 2.0 * hope - 1.0",
+            f"  return 1.0 * {call.format('False', 'False')}",
+        ]
+
+    def _ticks(self) -> list[str]:
+        """The number of ticks in a unit of time: as many as leave the furthest instant below 2^60 positions."""
+        unit = 10.0**self.digits
+        horizon = self.formula.horizon
+        if math.isfinite(horizon):
+            k = 58 - math.ceil(math.log2((horizon + self.reach + 1.0) * unit))
+            if k < 0:
+                message = f"the bounds of {self.formula} are too far apart for {self.digits} digits after the point"
+                raise FormulaError(message, remedy="round them, or measure time in another unit")
+            return [f"  k = {k}", f"  scale = {unit * 2.0**k!r}"]
+        return [
+            "  furthest = book[size - 1, 0] if time == inf else max(time, book[size - 1, 0])",
+            f"  k = max(0, 58 - int(ceil(np.log2((furthest + {self.reach + 1.0!r}) * {unit!r}))))",
+            f"  scale = {unit!r} * 2.0**k",
+        ]
+
+    def node(self, node: Node, positive: bool) -> tuple[int, _Room]:
+        """Writes the set of a subformula; the register that holds it, and how large it may be."""
+        if isinstance(node, Truth):
+            register = self.register(_Room(0, 1))
+            if node.value:
+                self.body.append(f"  sets[{register}, 0] = 0")
+            self.body.append(f"  n{register} = {int(node.value)}")
+            return register, _Room(0, 1)
+        condition = state_condition(node)
+        if condition is not None and not _delays(condition):
+            return self.condition(condition, positive)
+        match node:
+            case Atom(comparison):
+                return self.delayed(comparison, positive)
+            case Not(operand):
+                x, room = self.node(operand, not positive)
+                return self.call("complement", [x], room + _Room(0, 1))
+            case And(operands) | Or(operands):
+                name = "intersection" if isinstance(node, And) else "union"
+                x, room = self.node(operands[0], positive)
+                for operand in operands[1:]:
+                    y, more = self.node(operand, positive)
+                    x, room = self.call(name, [x, y], room + more)
+                return x, room
+            case Eventually(window, operand):
+                x, room = self.cut(*self.node(operand, positive))
+                return self.call("eventually", [x], room, *self.bounds(window))
+            case Until(window, left, right):
+                x, room_x = self.node(left, positive)
+                y, room_y = self.cut(*self.node(right, positive))
+                both = room_x + room_y
+                room = _Room(2 * both.factor, 2 * both.extra)
+                spare = self.register(room)
+                return self.call("until", [x, y], room, *self.bounds(window), f"sets[{spare}]")
+        raise TypeError(f"{type(node).__name__} is no kind of formula")
+
+    def register(self, room: _Room) -> int:
+        self.largest = _Room(max(self.largest.factor, room.factor), max(self.largest.extra, room.extra))
+        self.used += 1
+        return self.used - 1
+
+    def call(self, function: str, inputs: list[int], room: _Room, *more: str) -> tuple[int, _Room]:
+        out = self.register(room)
+        given = [f"sets[{x}], n{x}" for x in inputs]
+        self.body.append(f"  n{out} = {function}({', '.join([*given, *more, f'sets[{out}]'])})")
+        return out, room
+
+    def cut(self, x: int, room: _Room) -> tuple[int, _Room]:
+        """In the finite reading, witnesses stand no later than `end`."""
+        if self.formula.end is None:
+            return x, room
+        return self.call("known_until", [x], room + _Room(0, 1), self.shift(self.formula.end), "False")
+
+    def bounds(self, window: Interval) -> tuple[str, str]:
+        self.reach += window.high if math.isfinite(window.high) else window.low
+        return self.shift(window.low), "-1" if math.isinf(window.high) else self.shift(window.high)
+
+    def shift(self, time: float) -> str:
+        """A time as a number of positions."""
+        whole = int(Decimal(repr(time)).scaleb(self.digits))
+        return f"({whole} << (k + 1))" if whole else "0"
+
+    def condition(self, condition: Expression, positive: bool) -> tuple[int, _Room]:
+        bit = self.logged.conditions.index(condition)
+        out = self.register(_Room(1, 1))
+        self.body.append(f"  n{out} = bit_switches(places, book, {bit}, size, sets[{out}])")
+        return self.unknown(out, _Room(1, 1), positive)
+
+    def unknown(self, x: int, room: _Room, positive: bool) -> tuple[int, _Room]:
+        """After what is known, read against the formula or, when hopeful, in its favour."""
+        hope = "hopeful" if positive else "not hopeful"
+        self.body += [
+            "  if not endless:",
+            f"    n{x} = known_until(sets[{x}], n{x}, last, {hope}, sets[{x}])",
+        ]
+        return x, room
+
+    def delayed(self, comparison: Expression, positive: bool) -> tuple[int, _Room]:
+        """An atom with delays: merged over the path and its shifted copies, evaluated where any of them jumps."""
+        lags = [0.0, *dict.fromkeys(leaf.lag for leaf in _delays(comparison))]
+        self.reach += sum(lags)
+        room = _Room(len(lags), 1)
+        out = self.register(room)
+        column = {name: 2 + index for index, name in enumerate(self.logged.delayed)}
+
+        def spell(leaf: Name | Delayed) -> str:
+            pointer = lags.index(leaf.lag) if isinstance(leaf, Delayed) else 0
+            return f"book[i{pointer}, {column[leaf.name]}]"
+
+        assert isinstance(comparison, Operation)
+        sides = [self.atom_source(side, spell) for side in comparison.operands]
+        say = self.body.append
+        for index, lag in enumerate(lags):
+            say(f"  i{index} = 0")
+            say(f"  d{index} = {self.shift(lag)}")
+        say("  place = 0")
+        say("  inside = False")
+        say(f"  n{out} = 0")
+        say("  while True:")
+        for index in range(len(lags)):
+            say(f"    while i{index} + 1 < size and places[i{index} + 1] + d{index} <= place:")
+            say(f"      i{index} += 1")
+        say(f"    left = {sides[0]}")
+        say(f"    right = {sides[1]}")
+        say("    if left != left or right != right:")
+        say("      return 2")
+        say(f"    truth = left {comparison.symbol} right")
+        say("    if truth != inside:")
+        say(f"      sets[{out}, n{out}] = place")
+        say(f"      n{out} += 1")
+        say("      inside = truth")
+        say("    place = FAR")
+        for index in range(len(lags)):
+            say(f"    if i{index} + 1 < size:")
+            say(f"      place = min(place, places[i{index} + 1] + d{index})")
+        say("    if place == FAR:")
+        say("      break")
+        return self.unknown(out, room, positive)

@@ -1,0 +1,210 @@
+"""How a kernel decides a formula: by masks while the events pass, or by the algebra on a log.
+
+A formula is *flat* if it is a boolean combination of conditions at time 0 and of F, G and U over conditions of the
+present state. Then every operator's status (true 1, false -1, undecided 0) follows from one segment [t, tn) of the path
+at a time, Kleene's logic on statuses is min, max and minus, and the verdict is known at the very event that decides it.
+
+Any other formula is decided on a log of what its atoms read. The log is evaluated by the interval algebra, once with
+everything unknown read against the formula and once read in its favour: where both agree, that is the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sateen.core.errors import FormulaError
+from sateen.core.expression import Boolean, Expression, Operation
+from sateen.logic.formula import (
+    And,
+    Atom,
+    Eventually,
+    Formula,
+    Globally,
+    Iff,
+    Implies,
+    Interval,
+    Node,
+    Not,
+    Or,
+    Truth,
+    Until,
+    subformulas,
+)
+
+__all__ = ["Flat", "Operator", "core_form", "earliest", "flat", "state_condition", "tick_digits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a flat formula: `left` U[low, high] `right`.
+
+    F has no left side. A condition at time 0 has no window.
+    """
+
+    right: Expression
+    left: Expression | None = None
+    window: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A flat formula: its operators, and the source of the verdict from their statuses `s0`, `s1`, ..."""
+
+    operators: tuple[Operator, ...]
+    verdict: str
+
+
+def flat(formula: Formula) -> Flat | None:
+    """The flat form of a formula, or None where it nests or delays."""
+    if formula.delays:
+        return None
+    operators: list[Operator] = []
+
+    def status(operator: Operator) -> str:
+        if operator not in operators:
+            operators.append(operator)
+        return f"s{operators.index(operator)}"
+
+    verdict = _flat_source(core_form(formula.root), formula.end, status)
+    return None if verdict is None else Flat(tuple(operators), verdict)
+
+
+def _flat_source(node: Node, end: float | None, status: Callable[[Operator], str]) -> str | None:
+    match node:
+        case Truth(value):
+            return "1.0" if value else "-1.0"
+        case Not(operand) if state_condition(operand) is None:
+            inner = _flat_source(operand, end, status)
+            return None if inner is None else f"(-{inner})"
+        case And(operands) | Or(operands) if state_condition(node) is None:
+            inner_all = [_flat_source(operand, end, status) for operand in operands]
+            known = [inner for inner in inner_all if inner is not None]
+            return None if len(known) < len(inner_all) else _folded("min" if isinstance(node, And) else "max", known)
+        case Eventually(window, operand):
+            return _flat_window(None, operand, window, end, status)
+        case Until(window, left, right):
+            return _flat_window(left, right, window, end, status)
+    condition = state_condition(node)
+    return None if condition is None else status(Operator(condition))
+
+
+def _flat_window(
+    left: Node | None, right: Node, window: Interval, end: float | None, status: Callable[[Operator], str]
+) -> str | None:
+    sides = [None if side is None else state_condition(side) for side in (left, right)]
+    if sides[1] is None or (left is not None and sides[0] is None):
+        return None
+    if end is not None and window.low > end:
+        return "-1.0"  # an empty window has no witness
+    cut = window if end is None else Interval(window.low, min(window.high, end))
+    return status(Operator(sides[1], sides[0], cut))
+
+
+def _folded(function: str, sources: list[str]) -> str:
+    result = sources[0]
+    for source in sources[1:]:
+        result = f"{function}({result}, {source})"
+    return result
+
+
+def state_condition(node: Node) -> Expression | None:
+    """A formula without temporal operators as one condition on the present state; None if it has operators."""
+    match node:
+        case Truth(value):
+            return Boolean(value)
+        case Atom(comparison):
+            return comparison
+        case Not(operand):
+            inner = state_condition(operand)
+            return None if inner is None else Operation("not", (inner,))
+        case And(operands) | Or(operands):
+            parts = [state_condition(operand) for operand in operands]
+            known = tuple(part for part in parts if part is not None)
+            symbol = "and" if isinstance(node, And) else "or"
+            return Operation(symbol, known) if len(known) == len(parts) else None
+    return None
+
+
+def core_form(node: Node) -> Node:
+    """The same formula in !, &, |, F and U alone."""
+    match node:
+        case Not(operand):
+            return _negated(core_form(operand))
+        case And(operands) | Or(operands):
+            return _joined(type(node), [core_form(operand) for operand in operands])
+        case Implies(left, right):
+            return _joined(Or, [_negated(core_form(left)), core_form(right)])
+        case Iff(left, right):
+            a, b = core_form(left), core_form(right)
+            return _joined(Or, [_joined(And, [a, b]), _joined(And, [_negated(a), _negated(b)])])
+        case Eventually(window, operand):
+            return Eventually(window, core_form(operand))
+        case Globally(window, operand):
+            return Not(Eventually(window, _negated(core_form(operand))))
+        case Until(window, left, right):
+            return Until(window, core_form(left), core_form(right))
+    return node
+
+
+def _negated(node: Node) -> Node:
+    return Truth(not node.value) if isinstance(node, Truth) else Not(node)
+
+
+def _joined(kind: type[And] | type[Or], operands: list[Node]) -> Node:
+    """A conjunction or disjunction without `true` and `false`, whose truth is known even where nothing else is."""
+    decisive = Truth(kind is Or)
+    if decisive in operands:
+        return decisive
+    kept = tuple(operand for operand in operands if not isinstance(operand, Truth))
+    if len(kept) > 1:
+        return kind(kept)
+    return kept[0] if kept else Truth(kind is And)
+
+
+def earliest(node: Node) -> float:
+    """A time before which no path decides the formula."""
+    return min(_earliest(core_form(node)))
+
+
+def _earliest(node: Node) -> tuple[float, float]:
+    """Times before which it cannot become true, and false."""
+    match node:
+        case Not(operand):
+            true, false = _earliest(operand)
+            return false, true
+        case And(operands) | Or(operands):
+            times = [_earliest(operand) for operand in operands]
+            true, false = [each[0] for each in times], [each[1] for each in times]
+            return (max(true), min(false)) if isinstance(node, And) else (min(true), max(false))
+        case Eventually(window, operand):
+            true_below, false_below = _earliest(operand)
+            return window.low + true_below, window.high + false_below
+        case Until(window, left, right):
+            (_, left_false), (right_true, right_false) = _earliest(left), _earliest(right)
+            return window.low + right_true, min(left_false, window.high + right_false)
+        case Truth(value):
+            return (0.0, math.inf) if value else (math.inf, 0.0)
+    return 0.0, 0.0
+
+
+_MOST_DIGITS = 12  # of the bounds, after the point: ticks must leave room for the times in 62 bits
+
+
+def tick_digits(formula: Formula) -> int:
+    """How many digits after the point the bounds, delays and end of a formula have."""
+    windows = [node.window for node in subformulas(formula.root) if isinstance(node, Eventually | Globally | Until)]
+    numbers = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
+    numbers += [leaf.lag for leaf in formula.delays]
+    numbers += [] if formula.end is None else [formula.end]
+    digits = 0
+    for value in numbers:
+        exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+        assert isinstance(exponent, int)
+        digits = max(digits, -exponent)
+    if digits > _MOST_DIGITS:
+        message = f"the bounds of {formula} have {digits} digits after the point; the engine takes {_MOST_DIGITS}"
+        raise FormulaError(message, remedy="round them, or measure time in another unit")
+    return digits

@@ -1,0 +1,115 @@
+"""Expressions as the kernel computes them: what a run fixes once, what every event computes, and what needs a check.
+
+In `beta * S * I / N` only S and I move. The product is regrouped as (beta/N) * S * I, the factor in front is computed
+when a lane is filled, and an event costs two multiplications. Regrouping moves a rate by a rounding error, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sateen.core.expression import Delayed, Expression, Name, Number, Operation, number
+
+__all__ = ["Moving", "SafeRate", "safe_rate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """Emits expressions of the moving names; `fixed` gives the spelling of a part that no event changes."""
+
+    names: frozenset[str]
+    spell: Callable[[Name | Delayed], str]
+    fixed: Callable[[Expression], str]
+
+    def source(self, expression: Expression) -> str:
+        """The source of an expression, with every part that does not move asked of `fixed`."""
+        if not self._moves(expression):
+            return self.fixed(expression)
+        if not isinstance(expression, Operation):
+            return expression.emit(self.spell)
+        if expression.symbol in ("*", "/"):
+            return self._product(expression)
+        # The operation's own way of writing itself, on operands that are already source.
+        parts = iter([self.source(operand) for operand in expression.operands])
+        leaves = tuple(Name("operand") for _ in expression.operands)
+        if expression.symbol == "^" and isinstance(expression.operands[1], Number):
+            leaves = (leaves[0], expression.operands[1])  # type: ignore[assignment]
+        return Operation(expression.symbol, leaves).emit(lambda _: next(parts))
+
+    def _product(self, expression: Expression) -> str:
+        above, below = factors(expression)
+        still = [factor for factor in above if not self._moves(factor)]
+        still_below = [factor for factor in below if not self._moves(factor)]
+        parts = []
+        if still or still_below:
+            parts.append(self.fixed(_quotient(still, still_below)))
+        parts += [self.source(factor) for factor in above if self._moves(factor)]
+        over = " * ".join(parts) or "1.0"
+        under = " * ".join(self.source(factor) for factor in below if self._moves(factor))
+        return f"({over} / ({under}))" if under else f"({over})"
+
+    def _moves(self, expression: Expression) -> bool:
+        return not self.names.isdisjoint(expression.names)
+
+
+@dataclass(frozen=True, slots=True)
+class SafeRate:
+    """The fixed factors of a rate that cannot be negative, infinite or undefined while they are in bounds.
+
+    Its moving factors are counts, or the falling counts A, A - 1, ... of a combination.
+    """
+
+    coefficients: tuple[Expression, ...]
+
+
+def safe_rate(rate: Expression, counts: frozenset[str]) -> SafeRate | None:
+    """`rate` as a sum of products of counts, if it is one; its coefficients are left for a check of their signs."""
+    terms = rate.operands if isinstance(rate, Operation) and rate.symbol == "+" else (rate,)
+    coefficients = []
+    for term in terms:
+        above, below = factors(term)
+        moving = [factor for factor in above if not counts.isdisjoint(factor.names)]
+        if any(not counts.isdisjoint(factor.names) for factor in below) or not _falling(moving):
+            return None
+        still = [factor for factor in above if counts.isdisjoint(factor.names)]
+        coefficients.append(_quotient(still, below))
+    return SafeRate(tuple(coefficients))
+
+
+def _falling(moving: Iterable[Expression]) -> bool:
+    """Whether factors are counts, each offset A - k accompanied by A, A - 1, ..., A - (k - 1)."""
+    seen: dict[str, set[float]] = {}
+    for factor in moving:
+        match factor:
+            case Name(name):
+                seen.setdefault(name, set()).add(0.0)
+            case Operation("+", (Name(name), Operation("-", (Number(offset),)))):
+                seen.setdefault(name, set()).add(offset)
+            case _:
+                return False
+    return all(offsets == set(map(float, range(len(offsets)))) for offsets in seen.values())
+
+
+def factors(expression: Expression) -> tuple[list[Expression], list[Expression]]:
+    """The factors above and below the fraction bar of a product."""
+    match expression:
+        case Operation("*", (left, right)):
+            (a, b), (c, d) = factors(left), factors(right)
+            return a + c, b + d
+        case Operation("/", (left, right)):
+            (a, b), (c, d) = factors(left), factors(right)
+            return a + d, b + c
+        case Operation("-", (operand,)):
+            above, below = factors(operand)
+            return [number(-1.0), *above], below
+    return [expression], []
+
+
+def _quotient(above: list[Expression], below: list[Expression]) -> Expression:
+    result: Expression = above[0] if above else Number(1.0)
+    for factor in above[1:]:
+        result = Operation("*", (result, factor))
+    for factor in below:
+        result = Operation("/", (result, factor))
+    return result

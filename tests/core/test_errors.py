@@ -1,0 +1,165 @@
+"""Errors say what, where and what next: the caret stands under the place, wherever that is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sateen
+from sateen.core import errors
+from sateen.core.errors import (
+    ExpressionError,
+    FormulaError,
+    InputError,
+    MissingValueError,
+    ModelError,
+    ModelWarning,
+    PathError,
+    SateenError,
+    SateenWarning,
+    SimulationError,
+    SpaceError,
+    TextError,
+    UnknownVerdictError,
+    nearest,
+)
+
+
+def test_the_caret_stands_under_the_place_and_the_remedy_below() -> None:
+    error = FormulaError("expected ']'", "F[0, 5 x > 0", 7, "windows look like [0, 5]")
+    assert str(error) == "expected ']'\n  F[0, 5 x > 0\n         ^\n  windows look like [0, 5]"
+    assert (error.line, error.column) == (1, 8)
+
+
+def test_without_a_text_there_is_no_caret() -> None:
+    assert str(ModelError("this model has no species")) == "this model has no species"
+    assert str(ModelError("no reader", remedy="known: .txt")) == "no reader\n  known: .txt"
+
+
+def test_of_many_lines_the_one_with_the_mistake_is_shown_with_its_number() -> None:
+    text = "species A = 1\nA -> 0 @ 2 A\nA -> 0 @ A\n"
+    error = ModelError("an operator is missing", text, text.index("2 A") + 2)
+    assert str(error) == "an operator is missing (line 2)\n  A -> 0 @ 2 A\n             ^"
+    assert (error.line, error.column) == (2, 12)
+
+
+def test_one_line_between_empty_ones_needs_no_number() -> None:
+    assert str(ModelError("no", "\n\nA B\n", 4)) == "no\n  A B\n    ^"
+    assert ModelError("no", "\n\nA B\n", 4).line == 3
+
+
+def test_a_remedy_may_have_many_lines() -> None:
+    assert str(TextError("no", "a", 0, "this\nor that")) == "no\n  a\n  ^\n  this\n  or that"
+
+
+def test_a_tab_stays_a_tab_above_the_caret() -> None:
+    assert str(TextError("no", "\ta\tb c", 4)) == "no\n  \ta\tb c\n  \t \t ^"
+
+
+def test_a_carriage_return_at_the_end_of_a_line_is_not_shown() -> None:
+    assert str(TextError("no", "a\r\nb c\r\nd", 5)) == "no (line 2)\n  b c\n    ^"
+
+
+@pytest.mark.parametrize("position", [3, 4, 100])
+def test_a_place_behind_the_text_is_its_end(position: int) -> None:
+    error = TextError("no", "abc", position)
+    assert str(error) == "no\n  abc\n     ^"
+    assert (error.position, error.column) == (3, 4)
+
+
+def test_a_place_before_the_text_is_its_beginning() -> None:
+    assert str(TextError("no", "abc", -5)) == "no\n  abc\n  ^"
+
+
+def test_the_end_of_a_line_belongs_to_that_line() -> None:
+    error = TextError("no", "ab\ncd", 2)
+    assert str(error) == "no (line 1)\n  ab\n    ^"
+    assert (error.line, error.column) == (1, 3)
+
+
+def test_of_a_long_line_only_the_part_around_the_place_is_shown() -> None:
+    text = "".join(str(place % 10) for place in range(1_000))
+    message, shown, caret = str(TextError("no", text, 505)).split("\n")
+    assert message == "no"
+    assert shown.startswith("  …")
+    assert shown.endswith("…")
+    assert len(shown) == 104
+    assert shown[caret.index("^")] == "5"
+    assert shown[3:-1] == text[455:555]
+
+
+def test_a_long_line_is_not_cut_on_the_side_where_little_is_left() -> None:
+    text = "x" * 300
+    at_start = str(TextError("no", text, 0)).split("\n")
+    assert at_start == ["no", f"  {'x' * 100}…", "  ^"]
+    at_end = str(TextError("no", text, 300)).split("\n")
+    assert at_end == ["no", f"  …{'x' * 50}", "  " + " " * 51 + "^"]
+
+
+@given(st.text(st.sampled_from("ab \t\nc"), max_size=400), st.data())
+def test_the_caret_always_stands_under_the_character_at_the_place(text: str, data: st.DataObject) -> None:
+    position = data.draw(st.integers(0, len(text)))
+    error = TextError("no", text, position)
+    lines = text.split("\n")
+    assert sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1 == position
+    if not text:
+        assert str(error) == "no"
+        return
+    _, shown, caret = str(error).split("\n")
+    column = caret.index("^")
+    wanted = text[position : position + 1]
+    assert shown[column : column + 1] == ("" if wanted == "\n" else wanted)
+    # Whatever stands before the caret is as wide as what stands above it.
+    assert [mark == "\t" for mark in caret[:column]] == [mark == "\t" for mark in shown[:column]]
+    assert len(shown) <= 104
+
+
+@pytest.mark.parametrize(
+    ("error", "base"),
+    [
+        (InputError, SateenError),
+        (InputError, ValueError),
+        (TextError, InputError),
+        (ExpressionError, TextError),
+        (ModelError, TextError),
+        (FormulaError, TextError),
+        (SpaceError, InputError),
+        (PathError, InputError),
+        (MissingValueError, InputError),
+        (SimulationError, SateenError),
+        (UnknownVerdictError, SateenError),
+        (SateenWarning, UserWarning),
+        (ModelWarning, SateenWarning),
+    ],
+)
+def test_the_tree_at_the_top_of_the_file_is_the_tree_of_the_classes(error: type, base: type) -> None:
+    assert issubclass(error, base)
+
+
+def test_only_what_was_given_wrongly_is_a_value_error() -> None:
+    assert not issubclass(SimulationError, ValueError)
+    assert not issubclass(UnknownVerdictError, ValueError)
+
+
+def test_every_error_is_public() -> None:
+    for name in errors.__all__:
+        if name != "nearest":
+            assert getattr(sateen, name) is getattr(errors, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("gama", ["beta", "gamma"], "did you mean gamma?"),
+        ("Gamma", ["gamma"], "did you mean gamma?"),
+        ("S", ["s", "I"], "did you mean s?"),
+        ("GAMMA", ["beta", "gamma"], "did you mean gamma?"),
+        ("zeta_9", ["alpha", "I0"], ""),
+        ("x", [], ""),
+        ("beta1", ["beta2", "beta"], "did you mean beta?"),
+    ],
+)
+def test_the_nearest_known_name_is_offered_if_one_is_near(name: str, known: list[str], hint: str) -> None:
+    assert nearest(name, known) == hint
+    assert nearest(name, iter(known)) == hint

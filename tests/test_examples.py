@@ -1,0 +1,79 @@
+"""Every file in examples/ runs as its comments say, and what they claim is so."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import sateen as st
+from sateen.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted(file for file in (ROOT / "examples").rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+SIR = ROOT / "examples" / "sir.sateen"
+BIRTH_DEATH = ROOT / "examples" / "birth_death.sateen"
+
+
+def commands(file: Path) -> list[list[str]]:
+    """The command lines that the comments of a file give."""
+    lines = (line.lstrip("# ") for line in file.read_text(encoding="utf-8").splitlines() if line.startswith("#"))
+    return [shlex.split(line)[1:] for line in lines if line.startswith("sateen ")]
+
+
+def run(*command: str) -> dict[str, Any]:
+    done = CliRunner().invoke(main, [*command, "--json"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == ""
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_an_example_says_how_to_run_it_and_runs_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    given = commands(file)
+    assert given, f"{file.name}: give a command line in a comment"
+    for command in given:
+        assert file.relative_to(ROOT).as_posix() in command
+        assert run(*command)["model"] == file.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_an_example_raises_no_doubts(file: Path) -> None:
+    assert st.Model.load(file).warnings == ()
+
+
+def test_the_sir_model_is_the_one_in_the_documentation() -> None:
+    documented = st.Model.parse("""
+        species S = 95, I = 5, R = 0
+        constant N = 100
+        parameter gamma = 0.05
+        infect:  S + I -> 2 I  @ beta * S * I / N
+        recover: I -> R        @ gamma * I
+    """)
+    assert st.Model.load(SIR) == documented
+
+
+def test_the_command_of_the_readme_ends_with_the_path_of_its_figure(tmp_path: Path) -> None:
+    figure = str(tmp_path / "sir.svg")
+    values = ["--at", "beta=0.12,gamma=0.05", "--until", "150"]
+    formula = ["-p", "(I > 0) U[100, 120] (I == 0)"]
+    done = CliRunner().invoke(main, ["simulate", str(SIR), *values, *formula, "--plot", figure])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == figure
+    assert "<svg" in Path(figure).read_text(encoding="utf-8")
+
+
+def test_the_protein_has_the_mean_of_a_birth_death_process() -> None:
+    model = st.Model.load(BIRTH_DEATH)
+    time, runs = 4.0, 100
+    counts = [st.simulate(model, until=time, seed=seed).at(time)["X"] for seed in range(runs)]
+    # From 0 on, X is Poisson with mean make / decay (1 - exp(-decay t)); 4.9 standard errors are exceeded once in 10^6.
+    mean = 100 * (1 - math.exp(-0.5 * time))
+    assert abs(sum(counts) / runs - mean) < 4.9 * math.sqrt(mean / runs)
