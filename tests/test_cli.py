@@ -33,9 +33,14 @@ def sateen(*arguments: str, code: int = 0) -> Result:
     return done
 
 
+# As users have it: without PYTHONUNBUFFERED, under which a write that fails half-way goes unnoticed.
+USUAL = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
 def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sateen", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, **options)
+    options = {"stdout": subprocess.PIPE, "env": USUAL, **options}
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, timeout=120, **options)
 
 
 def infinite_as_numbers(content: Any) -> Any:
@@ -372,8 +377,7 @@ class TestFiles:
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
     def test_a_full_disk_under_stdout_is_said(self) -> None:
         with open("/dev/full", "w") as full:
-            command = [sys.executable, "-m", "sateen", "inspect", SIR]
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+            done = process("inspect", SIR, stdout=full)
         assert (done.returncode, done.stderr) == (1, "standard output: No space left on device\n")
 
     @pytest.mark.skipif(os.name != "posix", reason="only POSIX systems limit the size of files")
@@ -383,7 +387,7 @@ class TestFiles:
     ) -> None:
         file = tmp_path / name
         file.write_text("old")
-        done = process(*self.RUN, option, str(file), preexec_fn=at_most(1000), env=quiet())
+        done = process(*self.RUN, option, str(file), preexec_fn=at_most(1000))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"InputError: cannot write {file}: File too large\n"
         assert list(tmp_path.iterdir()) == [file]
@@ -400,10 +404,6 @@ class TestFiles:
         assert done.stderr == f"InputError: cannot write {tmp_path / 'run.csv'}: Permission denied\n"
 
 
-def quiet() -> dict[str, str]:
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def at_most(size: int) -> Callable[[], None]:
     """Lets a process write no file of more than `size` bytes, as on a disk that is full."""
     import resource
@@ -414,8 +414,9 @@ def at_most(size: int) -> Callable[[], None]:
 class TestEnding:
     @pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent the POSIX way")
     def test_ctrl_c_ends_a_long_run_with_one_line(self, doubtful: str, tmp_path: Path) -> None:
-        # Where the tests run in the background, SIGINT may be ignored from birth: so it is set first.
-        program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        # Where the tests run in the background, SIGINT may be ignored from birth: so it is set first. And numpy.random,
+        # which loads when it is first needed, would swallow a signal that comes just then.
+        program = "import signal, numpy.random; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         program += "from sateen.cli import main; main(prog_name='sateen')"
         csv = tmp_path / "run.csv"
         command = [sys.executable, "-c", program, "simulate", doubtful, "--until", "1e300", "--csv", str(csv)]
@@ -429,7 +430,7 @@ class TestEnding:
 
     def test_a_reader_that_has_seen_enough_is_no_error(self) -> None:
         command = [sys.executable, "-m", "sateen", "simulate", BIRTH_DEATH, "--until", "100", "--json"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=USUAL) as running:
             assert running.stdout is not None
             assert running.stderr is not None
             assert running.stdout.read(1) == b"{"

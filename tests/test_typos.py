@@ -179,9 +179,10 @@ def test_the_command_line_names_the_nearest_parameter_of_a_misspelt_option(tmp_p
 
 
 def test_the_command_line_refuses_an_unknown_name_in_a_formula_before_the_run(tmp_path: Path) -> None:
-    said = simulated(tmp_path, "--at", "beta=0.12", "--until", "1e300", formula="F[0, 5] gama > 0")
-    assert "gama is neither a species nor a parameter" in said
-    assert "did you mean gamma?" in said
+    failing = "species I = 0\nparameter gamma = 1\n0 -> I @ 2.5 * gamma - I\n"  # at 3 its rate is negative
+    assert "SimulationError" in simulated(tmp_path, "--until", "99", model=failing, formula="F[0, 5] gamma < 0")
+    said = simulated(tmp_path, "--until", "99", model=failing, formula="F[0, 5] gama < 0")
+    assert said == "MissingValueError: gama is neither a species nor a parameter of this path\n  did you mean gamma?\n"
 
 
 def test_the_command_line_has_its_own_remedy_for_a_bound_without_a_value(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Verdict",
     "explain",
     "Explanation",
+    "observe",
+    "Observations",
     "exact",
     "SateenError",
     "InputError",
@@ -39,7 +41,9 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "MissingValueError",
     "ExactError",
     "SimulationError",
+    "StoreError",
     "UnknownVerdictError",
+    "Interrupted",
     "SateenWarning",
     "ModelWarning",
     "__version__",
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
         ExpressionError,
         FormulaError,
         InputError,
+        Interrupted,
         MissingValueError,
         ModelError,
         ModelWarning,
@@ -59,9 +64,11 @@ if TYPE_CHECKING:
         SateenWarning,
         SimulationError,
         SpaceError,
+        StoreError,
         TextError,
         UnknownVerdictError,
     )
+    from sateen.core.observations import Observations
     from sateen.core.path import Path, Verdict
     from sateen.core.space import Points, Range, Space
     from sateen.engine.exact import exact
@@ -70,6 +77,7 @@ if TYPE_CHECKING:
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
     from sateen.model.model import Model
+    from sateen.sampling.observe import observe
 else:
     # Hidden from type checkers, to whom every name would exist otherwise. The errors live in core.errors.
     _HOMES: Final = {
@@ -85,6 +93,8 @@ else:
         "Verdict": "sateen.core.path",
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
+        "observe": "sateen.sampling.observe",
+        "Observations": "sateen.core.observations",
         "exact": "sateen.engine.exact",
     }
 

@@ -11,7 +11,11 @@ SateenError
 │   ├── MissingValueError         a name that has no value
 │   └── ExactError                a question that exact cannot answer
 ├── SimulationError               a run that cannot go on: where, when and why
+├── StoreError                    a store that cannot be read or written
 └── UnknownVerdictError           a yes or no was asked of an unknown verdict
+
+KeyboardInterrupt
+└── Interrupted                   Ctrl-C in observe; no SateenError, so that `except Exception` does not catch it
 
 SateenWarning (UserWarning)
 └── ModelWarning                  legal, but probably not meant
@@ -21,12 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 __all__ = [
     "ExactError",
     "ExpressionError",
     "FormulaError",
     "InputError",
+    "Interrupted",
     "MissingValueError",
     "ModelError",
     "ModelWarning",
@@ -35,6 +41,7 @@ __all__ = [
     "SateenWarning",
     "SimulationError",
     "SpaceError",
+    "StoreError",
     "TextError",
     "UnknownVerdictError",
     "nearest",
@@ -116,6 +123,29 @@ class ExactError(InputError):
 
 class SimulationError(SateenError):
     """A run that cannot go on: a rate or a count that no process can have."""
+
+
+class StoreError(SateenError):
+    """A store that cannot be read or written.
+
+    `partial` are the Observations made so far, if any were: nothing that was simulated is lost with the store.
+    """
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while runs were observed.
+
+    `partial` are the Observations made so far, with as many trials at each point as were run there; a dict of them
+    where several formulas were asked.
+    """
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 class UnknownVerdictError(SateenError):

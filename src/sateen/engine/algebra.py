@@ -103,6 +103,7 @@ class _Writer:
         self.atom_source = atom_source
         self.digits = tick_digits(formula)
         self.body: list[str] = []
+        self.raw: dict[Expression, tuple[int, _Room]] = {}  # registers of atoms, before the unknown is filled in
         self.used = 0
         self.largest = _Room(1, 2)
         self.reach = 0.0  # how far bounds and delays can carry an instant of the path
@@ -214,26 +215,27 @@ class _Writer:
         return f"({whole} << (k + 1))" if whole else "0"
 
     def condition(self, condition: Expression, positive: bool) -> tuple[int, _Room]:
-        bit = self.logged.conditions.index(condition)
-        out = self.register(_Room(1, 1))
-        self.body.append(f"  n{out} = bit_switches(places, book, {bit}, size, sets[{out}])")
-        return self.unknown(out, _Room(1, 1), positive)
+        if condition not in self.raw:
+            bit = self.logged.conditions.index(condition)
+            out = self.register(_Room(1, 0))
+            self.body.append(f"  n{out} = bit_switches(places, book, {bit}, size, sets[{out}])")
+            self.raw[condition] = out, _Room(1, 0)
+        return self.unknown(condition, positive)
 
-    def unknown(self, x: int, room: _Room, positive: bool) -> tuple[int, _Room]:
+    def unknown(self, atom: Expression, positive: bool) -> tuple[int, _Room]:
         """After what is known, read against the formula or, when hopeful, in its favour."""
+        x, room = self.raw[atom]
         hope = "hopeful" if positive else "not hopeful"
-        self.body += [
-            "  if not endless:",
-            f"    n{x} = known_until(sets[{x}], n{x}, last, {hope}, sets[{x}])",
-        ]
-        return x, room
+        return self.call("filled", [x], room + _Room(0, 1), "last", hope, "endless")
 
     def delayed(self, comparison: Expression, positive: bool) -> tuple[int, _Room]:
         """An atom with delays: merged over the path and its shifted copies, evaluated where any of them jumps."""
+        if comparison in self.raw:
+            return self.unknown(comparison, positive)
         lags = [0.0, *dict.fromkeys(leaf.lag for leaf in _delays(comparison))]
         self.reach += sum(lags)
-        room = _Room(len(lags), 1)
-        out = self.register(room)
+        out = self.register(_Room(len(lags), 0))
+        self.raw[comparison] = out, _Room(len(lags), 0)
         column = {name: 2 + index for index, name in enumerate(self.logged.delayed)}
 
         def spell(leaf: Name | Delayed) -> str:
@@ -268,4 +270,4 @@ class _Writer:
             say(f"      place = min(place, places[i{index} + 1] + d{index})")
         say("    if place == FAR:")
         say("      break")
-        return self.unknown(out, room, positive)
+        return self.unknown(comparison, positive)

@@ -188,7 +188,9 @@ class _Explorer:
         self.ray = 2 * self.ray if whole else _SHORTEST_RAY
         return np.concatenate(blocks)
 
-    def _fired(self, transition: Transition, rows: FloatArray, environment: Environment, firing: IntArray) -> FloatArray:
+    def _fired(
+        self, transition: Transition, rows: FloatArray, environment: Environment, firing: IntArray
+    ) -> FloatArray:
         """The states after a transition; leaving a variable's bounds is an error of the model."""
         after = rows.copy()
         species = self.model.species

@@ -12,9 +12,10 @@ import numpy as np
 from sateen.core.errors import ExactError, FormulaError, InputError, MissingValueError, nearest
 from sateen.core.space import Points
 from sateen.engine.chain import BoolArray, Chain, FloatArray, columns, explore, shown
+from sateen.engine.limit import Limit
 from sateen.engine.phases import SINKS, Phase, phases_of
 from sateen.engine.progression import TRUE, Question, defined, holds
-from sateen.engine.transient import Flow, Limit
+from sateen.engine.transient import Flow
 from sateen.logic.formula import Atom, Formula, subformulas
 from sateen.model.model import Model
 
@@ -40,9 +41,10 @@ def exact(
     such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused by name, and so
     are models with events and models that reach more than `max_states` states before the formula is decided.
 
-    The error is at most 1e-10: 5e-11 for cutting off Poisson weights and for stopping at a steady state, all spans of
-    time together, and 1e-11 for unbounded operators. Rounding comes on top: at worst some 1e-16 a step of the uniformized
-    chain, of which there are (fastest rate out of a state) × (time), in practice the square root of that.
+    The error is at most 1e-10. Half of that is for the spans of time between the bounds of windows: what is cut off of
+    Poisson weights, states too improbable to follow, and stopping at a steady state. Half is for unbounded operators.
+    Rounding comes on top: of the n steps that n = (fastest rate out of a state) * (time) jumps need, each adds some
+    1e-16 of the probability at worst; as they are independent, the sum is more like 1e-16 * sqrt(n).
 
     >>> from sateen.logic.parser import stl
     >>> queue = Model.parse('''
@@ -58,7 +60,8 @@ def exact(
     cases = [model.values(theta) for theta in _thetas(points)]
     spaces = [_space(model, values) for values in cases]
     probabilities = np.empty(len(cases))
-    prepared, space = None, None
+    prepared: _Prepared | None = None
+    space = None
     # Points that share a state space come one after the other, so that it is built once.
     for done, index in enumerate(sorted(range(len(cases)), key=spaces.__getitem__), start=1):
         former = prepared if space == spaces[index] else None
@@ -71,7 +74,7 @@ def exact(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prepared:
-    """All that the rates do not change: the chain, which conditions hold in its states, and the phases of the answer."""
+    """What the rates do not change: the chain, which conditions hold in its states, and the phases of the answer."""
 
     chain: Chain
     truth: BoolArray
@@ -88,7 +91,7 @@ class _Prepared:
             if isinstance(motion, Limit):
                 return _between(motion.probability(now, rates[phase.edges]))
             now = motion.after(phase.duration, now, rates[phase.edges], _ERROR / len(self.phases))
-            now = np.bincount(phase.onward, now, minlength=size)
+            now = np.bincount(phase.onward, weights=now, minlength=size).astype(np.float64)
         return _between(float(now[SINKS.index(TRUE)]))
 
 

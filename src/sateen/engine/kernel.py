@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path as FilePath
 from typing import Any
 
-import llvmlite
+import llvmlite  # type: ignore[import-untyped]
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -57,9 +57,7 @@ def kernel(
     return Kernel(load_source(source.text).run, source)
 
 
-def is_cached(
-    model: Model, formulas: tuple[Formula, ...], *, checked: bool = False, population: bool = False
-) -> bool:
+def is_cached(model: Model, formulas: tuple[Formula, ...], *, checked: bool = False, population: bool = False) -> bool:
     """Whether the machine code of a kernel is on disk already, so that the first call need not compile."""
     text = _source(model, formulas, checked, population, False).text
     folder = cache_directory()
@@ -76,9 +74,7 @@ def needs_checks(source: KernelSource, values: dict[str, npt.NDArray[np.float64]
 
 
 @cache
-def _source(
-    model: Model, formulas: tuple[Formula, ...], checked: bool, population: bool, record: bool
-) -> KernelSource:
+def _source(model: Model, formulas: tuple[Formula, ...], checked: bool, population: bool, record: bool) -> KernelSource:
     return kernel_source(model, formulas, checked=checked, population=population, record=record)
 
 
@@ -104,7 +100,8 @@ def load_source(text: str) -> Any:
     except OSError:
         path = _written(FilePath(tempfile.mkdtemp(prefix="sateen-")), name, text)
     specification = importlib.util.spec_from_file_location(name, path)
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
     specification.loader.exec_module(module)

@@ -48,6 +48,8 @@ def phases_of(chain: Chain, truth: BoolArray, question: Question, max_states: in
     `truth` has a row for every condition of the question and a column for every state of the chain. The number is the
     place of the initial pair in the first phase; without phases, of its sink.
     """
+    if question.root in SINKS:
+        return SINKS.index(question.root), ()
     kinds, kind_of = np.unique(truth, axis=1, return_inverse=True)
     letters = tuple(dict(zip(question.conditions, kind.tolist(), strict=True)) for kind in kinds.T)
     product = _Product(chain, letters, kind_of.reshape(-1), max_states)
@@ -111,8 +113,8 @@ class _Product:
             size += len(states)
             if size > self.max_states + len(SINKS):
                 raise ExactError(
-                    f"what remains to be decided of the formula makes more than {self.max_states:,} pairs with the "
-                    f"model's {len(self.chain):,} states\n  raise max_states, ask for fewer operators at a time, or simulate"
+                    f"the model's {len(self.chain):,} states make more than {self.max_states:,} pairs with what is "
+                    "left of the formula\n  raise max_states, ask for fewer operators at a time, or simulate"
                 )
             inside = self._mask(states)
             for other in parts:
@@ -166,11 +168,12 @@ class _Product:
         return tuple(Question.progress(rest, moment, letter) for letter in self.letters)
 
     def _parted(self, after: tuple[Node, ...], states: IntArray) -> Iterator[tuple[Node, IntArray]]:
-        """The places in `states` that lead to each rest."""
+        """The places in `states` that lead to each rest; only rests to which some do."""
         rests = list(dict.fromkeys(after))
         number = np.array([rests.index(rest) for rest in after])[self.kind_of[states]]
         for index, rest in enumerate(rests):
-            yield rest, np.flatnonzero(number == index)
+            if len(places := np.flatnonzero(number == index)):
+                yield rest, places
 
     def _mask(self, states: IntArray) -> BoolArray:
         mask = np.zeros(len(self.chain), dtype=np.bool_)

@@ -164,17 +164,17 @@ def holds(condition: Node, environment: Mapping[str, Any], size: int) -> BoolArr
         case Truth(value):
             return np.full(size, value)
         case Atom(comparison):
-            return np.broadcast_to(comparison.evaluate(environment), size)
+            return np.broadcast_to(np.asarray(comparison.evaluate(environment), dtype=np.bool_), size)
         case Not(operand):
             return ~holds(operand, environment, size)
         case And(operands):
-            return np.logical_and.reduce([holds(operand, environment, size) for operand in operands])
+            return np.asarray(np.all([holds(operand, environment, size) for operand in operands], axis=0))
         case Or(operands):
-            return np.logical_or.reduce([holds(operand, environment, size) for operand in operands])
+            return np.asarray(np.any([holds(operand, environment, size) for operand in operands], axis=0))
         case Implies(left, right):
             return ~holds(left, environment, size) | holds(right, environment, size)
         case Iff(left, right):
-            return holds(left, environment, size) == holds(right, environment, size)
+            return ~(holds(left, environment, size) ^ holds(right, environment, size))
     raise TypeError(f"{type(condition).__name__} is no condition on a state")
 
 
@@ -182,7 +182,7 @@ def defined(atom: Atom, environment: Mapping[str, Any], size: int) -> BoolArray:
     """For every state of the environment, whether both sides of a comparison are numbers there."""
     assert isinstance(atom.comparison, Operation)
     sides = (np.broadcast_to(side.evaluate(environment), size) for side in atom.comparison.operands)
-    return np.logical_and.reduce([~np.isnan(side) for side in sides])
+    return np.asarray(np.all([~np.isnan(side) for side in sides], axis=0))
 
 
 def _combination(node: Node, end: float | None) -> Node:
@@ -219,7 +219,9 @@ def _until(whole: Node, window: Interval, left: Node, right: Node, end: float | 
                 f"{part} stands inside {whole}, and exact does not nest F, G and U: each must stand over conditions on "
                 f"the present state\n{_INSTEAD}"
             )
-        if isinstance(part, Atom) and (late := [leaf for leaf in in_order(part.comparison) if isinstance(leaf, Delayed)]):
+        if isinstance(part, Atom) and (
+            late := [leaf for leaf in in_order(part.comparison) if isinstance(leaf, Delayed)]
+        ):
             raise ExactError(
                 f"{part} reads {late[0].text()}, which is past, and exact knows only the present state\n{_INSTEAD}"
             )

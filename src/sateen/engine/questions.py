@@ -131,6 +131,8 @@ def state_condition(node: Node) -> Expression | None:
 def core_form(node: Node) -> Node:
     """The same formula in !, &, |, F and U alone."""
     match node:
+        case Atom(Operation(symbol, operands)) if symbol in _OPPOSITE:
+            return Not(Atom(Operation(_OPPOSITE[symbol], operands)))
         case Not(operand):
             return _negated(core_form(operand))
         case And(operands) | Or(operands):
@@ -143,14 +145,23 @@ def core_form(node: Node) -> Node:
         case Eventually(window, operand):
             return Eventually(window, core_form(operand))
         case Globally(window, operand):
-            return Not(Eventually(window, _negated(core_form(operand))))
+            return _negated(Eventually(window, _negated(core_form(operand))))
         case Until(window, left, right):
             return Until(window, core_form(left), core_form(right))
     return node
 
 
 def _negated(node: Node) -> Node:
-    return Truth(not node.value) if isinstance(node, Truth) else Not(node)
+    match node:
+        case Truth(value):
+            return Truth(not value)
+        case Not(operand):
+            return operand
+    return Not(node)
+
+
+# Each comparison and its negation are one atom, decided once.
+_OPPOSITE = {"<=": ">", "<": ">=", "!=": "=="}
 
 
 def _joined(kind: type[And] | type[Or], operands: list[Node]) -> Node:
@@ -176,9 +187,8 @@ def _earliest(node: Node) -> tuple[float, float]:
             true, false = _earliest(operand)
             return false, true
         case And(operands) | Or(operands):
-            times = [_earliest(operand) for operand in operands]
-            true, false = [each[0] for each in times], [each[1] for each in times]
-            return (max(true), min(false)) if isinstance(node, And) else (min(true), max(false))
+            trues, falses = zip(*(_earliest(operand) for operand in operands), strict=True)
+            return (max(trues), min(falses)) if isinstance(node, And) else (min(trues), max(falses))
         case Eventually(window, operand):
             true_below, false_below = _earliest(operand)
             return window.low + true_below, window.high + false_below

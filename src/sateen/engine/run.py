@@ -130,9 +130,7 @@ class Runner:
         when = float(states[-1, 0])
         values = {**self.model.values(theta), **state}
         where = f"at time {when:g}, where {_shown(state)}"
-        again = (
-            f"  with {_shown(theta)}; replay it with seed {seed}, point {point}, run {run}"
-        )
+        again = f"  with {_shown(theta)}; replay it with seed {seed}, point {point}, run {run}"
         for transition in self.model.transitions:
             held = transition.guard is None or bool(transition.guard.evaluate(values))
             rate = float(transition.rate.evaluate(values)) if held else 0.0
@@ -205,7 +203,9 @@ def _check_names(model: Model, formulas: tuple[Formula, ...]) -> None:
         for name in formula.species:
             if name not in model.names:
                 hint = nearest(name, model.names) or f"the model has {', '.join(model.names)}"
-                raise FormulaError(f"{name} is neither a species nor a parameter of the model", str(formula), remedy=hint)
+                raise FormulaError(
+                    f"{name} is neither a species nor a parameter of the model", str(formula), remedy=hint
+                )
         for leaf in formula.delays:
             if leaf.name not in model.species:
                 raise FormulaError(f"{leaf} delays {leaf.name}, which is no species of the model", str(formula))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-import llvmlite.ir
+import llvmlite.ir  # type: ignore[import-untyped]
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
@@ -19,6 +19,7 @@ __all__ = [
     "complement",
     "contains",
     "eventually",
+    "filled",
     "intersection",
     "known_until",
     "mixed",
@@ -31,7 +32,7 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
+@njit(inline="always")
 def mixed(z: Any) -> Any:
     """Splitmix64: a bijection of 64 bits that leaves no pattern; seeds the lanes' generators."""
     z = z + _GOLDEN
@@ -40,7 +41,7 @@ def mixed(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def as_double(context: Any, bits: Any) -> Any:
     """The double with these 64 bits."""
     return types.float64(types.uint64), lambda _context, builder, _signature, arguments: builder.bitcast(
@@ -48,7 +49,7 @@ def as_double(context: Any, bits: Any) -> Any:
     )
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def as_bits(context: Any, double: Any) -> Any:
     """The 64 bits of a double."""
     return types.uint64(types.float64), lambda _context, builder, _signature, arguments: builder.bitcast(
@@ -56,7 +57,7 @@ def as_bits(context: Any, double: Any) -> Any:
     )
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def bit_switches(places: Any, book: Any, bit: int, size: int, out: Any) -> int:
     """The set on which one bit of a log is 1; where places are equal the last one wins. Room: size."""
     written = 0
@@ -89,3 +90,13 @@ intersection = _ALGEBRA["intersection"]
 known_until = _ALGEBRA["known_until"]
 union = _ALGEBRA["union"]
 until = _ALGEBRA["until"]
+
+
+@njit
+def filled(x: Any, n: int, last: int, beyond: bool, endless: bool, out: Any) -> int:
+    """`known_until`, or the set as it is where everything is known. Room: n + 1."""
+    if not endless:
+        return known_until(x, n, last, beyond, out)
+    for i in range(n):
+        out[i] = x[i]
+    return n

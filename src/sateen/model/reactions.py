@@ -139,7 +139,7 @@ class _Reader:
         if kind == "species":
             if value is None:
                 declared.fail(f"{name} needs an initial count", f"write  species {name} = 0")
-            if not value.names and float(value.evaluate({})) not in range(_MOST):
+            if not value.names and not _whole(float(value.evaluate({}))):
                 declared.part(match.start(2)).fail(f"a count is a whole number from 0 on, not {value}")
             self.variables[name] = Variable(name, value)
         elif kind == "constant":
@@ -289,6 +289,10 @@ class _Reader:
             if name not in read:
                 hint = nearest(name, undeclared).replace("did you mean", "was it meant by")
                 self._doubt(self.where[name], f"nothing uses the parameter {name}" + (f"; {hint}" if hint else ""))
+
+
+def _whole(count: float) -> bool:
+    return count.is_integer() and 0 <= count < _MOST
 
 
 def _guarded(piece: _Piece) -> tuple[_Piece, Expression | None]:

@@ -1,0 +1,86 @@
+"""Columns of counts, checked and made read-only: what Observations are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.errors import InputError
+
+__all__ = ["IntArray", "check_sums", "counts_of", "origin_of", "reasons_of", "sealed"]
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+_MOST = 2**62  # so that sums of two stay whole numbers of 64 bits
+
+
+def sealed(array: _Array) -> _Array:
+    """The array itself, from now on read-only."""
+    array.setflags(write=False)
+    return array
+
+
+def counts_of(given: npt.ArrayLike, length: int, what: str, least: int = 0) -> IntArray:
+    """A read-only column of whole numbers from `least` up; a single number is repeated.
+
+    >>> counts_of(50, 3, "trials")
+    array([50, 50, 50])
+    """
+    array = np.asarray(given)
+    if array.size == 0 and length == 0:
+        array = np.zeros(0, np.int64)
+    if array.dtype.kind not in "iu" and not (array.dtype.kind == "f" and np.all(array == np.floor(array))):
+        raise InputError(f"{what} must be whole numbers, and not all of these are: {_shown(array)}")
+    if array.shape not in ((), (length,)):
+        raise InputError(f"{what} has the shape {array.shape}; {length} points need {length} numbers, or a single one")
+    if (wrong := (array < least) | (array > _MOST)).any():
+        raise InputError(f"{what} is {array[wrong].flat[0]}{_place(wrong)}; it must be from {least} to 2^62")
+    column = np.empty(length, np.int64)
+    column[...] = array
+    return sealed(column)
+
+
+def check_sums(satisfied: IntArray, undecided: IntArray, trials: IntArray) -> None:
+    """No point has more verdicts than runs."""
+    if (wrong := satisfied + undecided > trials).any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"row {row} has {satisfied[row]} satisfied and {undecided[row]} undecided runs of {trials[row]}; "
+            "together they cannot be more than its trials"
+        )
+
+
+def origin_of(seed: int | None, origin: npt.ArrayLike | None, length: int) -> IntArray:
+    """The seed and the point index of each row: given, or one seed with the indices 0, 1, ...; -1 for not known."""
+    if origin is None:
+        known = seed is not None
+        column = np.full(length, seed if known else -1, np.int64)
+        return sealed(np.column_stack([column, np.arange(length) if known else column]))
+    pairs = np.array(origin)
+    if pairs.shape != (length, 2) or (pairs.size and pairs.dtype.kind not in "iu") or (pairs < -1).any():
+        raise InputError(f"origin needs a seed and a point index for each of {length} points, a table of whole numbers")
+    return sealed(pairs.astype(np.int64))
+
+
+def reasons_of(given: Mapping[str, npt.ArrayLike] | None, undecided: IntArray) -> Mapping[str, IntArray]:
+    """The undecided runs of each point by reason; those that never occur are left out."""
+    if given is None:
+        given = {"unknown": undecided}
+    columns = {reason: counts_of(counts, len(undecided), f"reasons[{reason!r}]") for reason, counts in given.items()}
+    split = sum(columns.values(), start=np.zeros(len(undecided), np.int64))
+    if (wrong := split != undecided).any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"row {row} has {undecided[row]} undecided runs, but reasons for {split[row]} of them")
+    return MappingProxyType({reason: counts for reason, counts in columns.items() if counts.any()})
+
+
+def _shown(array: npt.NDArray[Any]) -> str:
+    return np.array2string(array.reshape(-1)[:3], separator=", ", threshold=4)
+
+
+def _place(wrong: npt.NDArray[np.bool_]) -> str:
+    return f" in row {int(np.argmax(wrong))}" if wrong.ndim else ""

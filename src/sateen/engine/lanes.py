@@ -1,0 +1,148 @@
+"""What the lanes of a kernel hold, and what must be watched while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from sateen.core.errors import FormulaError
+from sateen.core.expression import COMPARISONS, Boolean, Delayed, Expression, Name, Operation, Spelling, in_order
+from sateen.engine.algebra import Logged
+from sateen.engine.questions import Flat, Operator, flat
+from sateen.engine.rates import Moving, safe_rate
+from sateen.logic.formula import Formula
+from sateen.model.checks import consumption_fault
+from sateen.model.model import Model, Variable
+
+__all__ = ["LANES", "Lanes", "is_condition"]
+
+LANES: Final = 16
+_PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
+
+
+class Lanes:
+    """The layout of the flat array F: every value of a lane has a slot, given on first mention."""
+
+    def __init__(
+        self, model: Model, formulas: tuple[Formula, ...], checked: bool, population: bool, record: bool
+    ) -> None:
+        self.model = model
+        self.formulas = formulas
+        self.population = population
+        self.record = record
+        self.slots: dict[str, int] = {}
+        self.fixed_parts: dict[Expression, str] = {}
+        self.counts = frozenset(model.species)
+        self.moving = Moving(self.counts, self.local, self.fixed)
+        self.flats: list[Flat | None] = [flat(formula) for formula in formulas]
+        self.operators: list[Operator] = _distinct(each for form in self.flats if form for each in form.operators)
+        self.nested = [index for index, form in enumerate(self.flats) if form is None]
+        self.logged = Logged(tuple(formulas[index] for index in self.nested))
+        safe = [safe_rate(transition.rate, self.counts) for transition in model.transitions]
+        self.coefficients = tuple(each for form in safe if form for each in form.coefficients)
+        self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
+        self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
+        self.doubted_sides = [side for condition in self._conditions() for side in _partial_sides(condition)]
+        self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides)
+        self.tracked = self._tracked()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The species whose values the log keeps."""
+        return self.model.species if self.record else tuple(self.logged.delayed)
+
+    @property
+    def logs(self) -> bool:
+        """Whether lanes keep a log."""
+        return self.record or bool(self.nested)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether an operator's status must outlive the event that decides it."""
+        alone = len(self.operators) == 1 and len(self.formulas) == 1
+        return bool(self.operators) and not (alone and self.operators[0].window is not None)
+
+    def slot(self, name: str) -> str:
+        """The place of a lane's value in the flat array."""
+        offset = self.slots.setdefault(name, len(self.slots)) * LANES
+        return f"F[l + {offset}]" if offset else "F[l]"
+
+    def local(self, leaf: Name | Delayed) -> str:
+        """A count, as the loop over lanes spells it."""
+        return f"x{self.model.species.index(leaf.name)}"
+
+    def fixed(self, expression: Expression) -> str:
+        """A part that no event changes: a literal, or a slot that is filled with the lane."""
+        if not expression.names:
+            value = expression.evaluate({})
+            return repr(bool(value) if is_condition(expression) else float(value))
+        if expression not in self.fixed_parts:
+            self.fixed_parts[expression] = f"C{len(self.fixed_parts)}"
+        place = self.slot(self.fixed_parts[expression])
+        return f"({place} != 0.0)" if is_condition(expression) else place
+
+    def parameter(self, leaf: Name | Delayed) -> str:
+        """A parameter or constant, as the tail spells it while it fills a lane."""
+        constants = [constant.name for constant in self.model.constants]
+        if leaf.name in constants:
+            return f"n{constants.index(leaf.name)}"
+        parameters = [parameter.name for parameter in self.model.parameters]
+        if leaf.name not in parameters:
+            raise FormulaError(f"{leaf.name} is neither a species nor a parameter of the model")
+        return f"k{parameters.index(leaf.name)}"
+
+    def atom_source(self, expression: Expression, spell: Spelling) -> str:
+        """An expression over counts that `spell` spells, such as those in the log."""
+        return Moving(self.counts, spell, self.fixed).source(expression)
+
+    def bits_source(self, spell: Spelling) -> str:
+        """The truth of the conditions that the log keeps, a bit each."""
+        sources = [self.atom_source(condition, spell) for condition in self.logged.conditions]
+        return " + ".join(f"({float(2**bit)!r} if {source} else 0.0)" for bit, source in enumerate(sources)) or "0.0"
+
+    def _conditions(self) -> list[Expression]:
+        """The conditions on the present state that the formulas read."""
+        sides = [side for operator in self.operators for side in (operator.left, operator.right) if side is not None]
+        return sides + self.logged.conditions
+
+    def _may_leave_bounds(self, variable: Variable) -> bool:
+        """Whether the form of the transitions leaves it open that a variable leaves its bounds."""
+        for transition in self.model.transitions:
+            if any(variable.name == assigned for assigned, _ in transition.update):
+                return True
+            change = transition.change.get(variable.name, 0)
+            if change and (variable.high is not None or variable.low not in (0, None)):
+                return True
+            if change < 0 and variable.low == 0 and consumption_fault(transition) is not None:
+                return True
+        return False
+
+    def _tracked(self) -> list[str]:
+        """The species that a kernel must follow: those that something reads, or that may go wrong."""
+        if self.record or self.population:
+            return list(self.model.species)
+        read = {name for transition in self.model.transitions for name in transition.reads}
+        read |= {name for formula in self.formulas for name in formula.species}
+        read |= {variable.name for variable in self.doubted_counts}
+        return [name for name in self.model.species if name in read]
+
+
+def is_condition(expression: Expression) -> bool:
+    """Whether an expression is true or false, not a number."""
+    if isinstance(expression, Operation):
+        return expression.symbol in (*COMPARISONS, "and", "or", "not")
+    return isinstance(expression, Boolean)
+
+
+def _partial_sides(condition: Expression) -> list[Expression]:
+    """The sides of the comparisons in a condition that some state may leave undefined."""
+    comparisons = [node for node in in_order(condition) if isinstance(node, Operation) and node.symbol in COMPARISONS]
+    return [side for node in comparisons for side in node.operands if _partial(side)]
+
+
+def _partial(side: Expression) -> bool:
+    return any(isinstance(node, Operation) and node.symbol in _PARTIAL for node in in_order(side))
+
+
+def _distinct(operators: Iterable[Operator]) -> list[Operator]:
+    return list(dict.fromkeys(operators))

@@ -1,0 +1,179 @@
+"""The scalar tail of a kernel: what is rare. Logging, judging lanes that stopped, filling free ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from sateen.engine.lanes import LANES, Lanes, is_condition
+
+__all__ = ["log_tail", "sets_shape", "tail"]
+
+# An early verdict is looked for when it costs little beside the events since the last look.
+_LEAST_EVENTS: Final = 250
+_EVENTS_AN_ENTRY: Final = 48
+
+
+def log_tail(lanes: Lanes) -> list[str]:
+    """Adds the jumps that matter to the logs, which grow as they must."""
+    lines = [
+        "    if ng > 0:",
+        f"      for l in range({LANES}):",
+        f"        if {lanes.slot('news')} != 0.0:",
+        "          if size[l] == room:",
+        "            room *= 2",
+        f"            grown = np.empty(({LANES}, room, {2 + len(lanes.columns)}))",
+        "            grown[:, : room // 2] = book",
+        "            book = grown",
+        "            places = np.empty(room, np.int64)",
+        f"            sets = np.empty({sets_shape(lanes)}, np.int64)",
+    ]
+    lines += ["          " + line for line in _entry(lanes, lanes.slot("t"))]
+    return [*lines, "          ng -= 1", "          if ng == 0:", "            break"]
+
+
+def _entry(lanes: Lanes, time: str) -> list[str]:
+    """One entry of a lane's log: a time, the bits, the counts."""
+    lines = [f"book[l, size[l], 0] = {time}"]
+    if lanes.logged.conditions:
+        lines.append(f"book[l, size[l], 1] = {lanes.slot('bits')}")
+    lines += [f"book[l, size[l], {2 + k}] = {lanes.slot('X_' + name)}" for k, name in enumerate(lanes.columns)]
+    return [*lines, "size[l] += 1"]
+
+
+def sets_shape(lanes: Lanes) -> str:
+    """The registers of the algebra, and how many switches each must hold."""
+    return f"({max(lanes.logged.registers, 1)}, {lanes.logged.room_factor} * room + {lanes.logged.room_extra})"
+
+
+def tail(lanes: Lanes) -> list[str]:
+    """What happens between the loops over lanes: those that stopped, or are due, are judged and filled anew."""
+    act, stop = lanes.slot("act"), lanes.slot("stop")
+    lines = [
+        "  while True:",
+        "    if nd > 0 or it >= wake:",
+        "      due_now = it >= wake",
+        f"      for l in range({LANES}):",
+        f"        if {stop} != 0.0 or (due_now and it >= due[l]):",
+        f"          if {act} == 1.0:",
+    ]
+    lines += ["            " + line for line in _judge(lanes)]
+    lines.append(f"          if {act} == 0.0 and item < items.shape[0]:")
+    lines += ["            " + line for line in _fill(lanes)]
+    lines += [
+        f"          {stop} = 0.0",
+        "      if due_now:",
+        "        wake = FAR",
+        f"        for l in range({LANES}):",
+        f"          if {act} == 1.0:",
+        "            wake = min(wake, due[l])",
+        "      if live == 0:",
+        "        break",
+    ]
+    return lines
+
+
+def _judge(lanes: Lanes) -> list[str]:
+    """What happens to a lane that stopped, or that it is time to look at."""
+    lines = ["fired = it - start[l]", f"time = {lanes.slot('t')}"]
+    if lanes.checks:
+        lines += [f"if {lanes.slot('bad')} != 0.0:", *("  " + line for line in _fault(lanes))]
+    verdicts = [f"V{index}" for index in range(len(lanes.formulas))]
+    if lanes.nested:
+        lines += [
+            f"final = time > T or fired >= max_events or time > {lanes.logged.horizon!r} or time == inf",
+            f"worth = final or fired - looked[l] >= {_LEAST_EVENTS} + {_EVENTS_AN_ENTRY} * size[l]",
+            "if worth:",
+            "  looked[l] = fired",
+        ]
+    for order, index in enumerate(lanes.nested):
+        place = lanes.slot(f"V{index}")
+        lines += [
+            f"if {place} == 0.0 and worth:",
+            f"  {place} = verdict_{order}(F, l, book[l], size[l], time, places, sets)",
+            f"  if {place} == -2.0:",
+            *("    " + line for line in _fault(lanes)),
+        ]
+    finished = " and ".join(f"{lanes.slot(name)} != 0.0" for name in verdicts) or "False"
+    crowded = f"{lanes.slot('crowded')} != 0.0" if lanes.population else "False"
+    lines += [
+        f"finished = {finished}",
+        "expired = time > T",
+        "exhausted = fired >= max_events and not expired",
+        f"crowded = {crowded}",
+        "if finished or expired or exhausted or crowded:",
+        "  reason = 2 if crowded else (1 if expired else 0)",
+    ]
+    for index, name in enumerate(verdicts):
+        lines += [
+            f"  if {lanes.slot(name)} > 0.0:",
+            f"    satisfied[{index}, row[l]] += 1",
+            f"  elif {lanes.slot(name)} == 0.0:",
+            f"    undecided[{index}, reason, row[l]] += 1",
+        ]
+    lines += ["  events += fired if exhausted else fired - 1", f"  {lanes.slot('act')} = 0.0", "  live -= 1"]
+    if lanes.record:
+        lines.append("  return book[l, : size[l]].copy(), time, 1 if exhausted or crowded else 0")
+    if lanes.nested:
+        lines += ["else:", *("  " + line for line in _look_again(lanes))]
+    return lines
+
+
+def _look_again(lanes: Lanes) -> list[str]:
+    """A lane goes on: when its nested formulas are looked at next."""
+    settled = " and ".join(f"{lanes.slot(f'V{index}')} != 0.0" for index in lanes.nested)
+    lines = [f"if {settled}:", f"  {lanes.slot('settled')} = 1.0", f"  {lanes.slot('look')} = inf"]
+    lines += ["  due[l] = start[l] + max_events", "else:"]
+    if math.isinf(lanes.logged.horizon):
+        lines.append("  due[l] = min(start[l] + max_events, it + fired)")
+    else:
+        looks = lanes.logged.looks()
+        lines.append(f"  {lanes.slot('look')} = {looks[-1]!r}")
+        for look in reversed(looks[:-1]):
+            lines += [f"  if time < {look!r}:", f"    {lanes.slot('look')} = {look!r}"]
+        lines.append("  due[l] = start[l] + max_events")
+    return lines
+
+
+def _fault(lanes: Lanes) -> list[str]:
+    """Says which run went wrong; a record of it tells where and why."""
+    stop = "return book[l, : size[l]].copy(), time, 2" if lanes.record else "return -1"
+    return ["fault[0] = row[l]", "fault[1] = number[l]", stop]
+
+
+def _fill(lanes: Lanes) -> list[str]:
+    """The next trajectory into a free lane."""
+    lines = [
+        "row[l] = item",
+        "number[l] = items[item, 1] + done_runs",
+        "z = mixed(mixed(mixed(seed) ^ U(items[item, 0])) ^ U(number[l]))",
+    ]
+    lines += [f"R[l + {q * LANES}] = mixed(z + U({q}))" for q in range(4)]
+    for index in range(len(lanes.model.parameters)):
+        lines.append(f"k{index} = theta[item, {index}]")
+    for index, constant in enumerate(lanes.model.constants):
+        lines.append(f"n{index} = {constant.value.emit(lanes.parameter)}")
+    for name in lanes.tracked:
+        variable = next(each for each in lanes.model.variables if each.name == name)
+        lines.append(f"{lanes.slot('X_' + name)} = floor({variable.initial.emit(lanes.parameter)} + 0.5)")
+    for expression, part in lanes.fixed_parts.items():
+        source = expression.emit(lanes.parameter)
+        lines.append(f"{lanes.slot(part)} = {f'1.0 if {source} else 0.0' if is_condition(expression) else source}")
+    cleared = [f"S{index}" for index in range(len(lanes.operators))] if lanes.remembers else []
+    cleared += [f"V{index}" for index in range(len(lanes.formulas))]
+    lines += [f"{lanes.slot(name)} = 0.0" for name in ("t", *cleared)]
+    lines += [f"{lanes.slot('act')} = 1.0", "live += 1", "start[l] = it", "due[l] = it + max_events"]
+    if lanes.logged.conditions:
+        present = lanes.bits_source(lambda leaf: lanes.slot(f"X_{leaf.name}"))
+        lines.append(f"{lanes.slot('bits')} = {present}")
+    if lanes.logs:
+        lines += ["size[l] = 0", *_entry(lanes, "0.0")]
+    if lanes.nested:
+        lines += [f"{lanes.slot('settled')} = 0.0", "looked[l] = 0"]
+        if math.isinf(lanes.logged.horizon):
+            lines += [f"{lanes.slot('look')} = inf", f"due[l] = it + min(max_events, {_LEAST_EVENTS})"]
+            lines.append("wake = min(wake, due[l])")
+        else:
+            lines.append(f"{lanes.slot('look')} = {lanes.logged.looks()[0]!r}")
+    lines += ["done_runs += 1", "if done_runs == items[item, 2]:", "  item += 1", "  done_runs = 0"]
+    return lines

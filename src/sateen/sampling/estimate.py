@@ -1,0 +1,285 @@
+"""The probability that a model satisfies a formula at one θ, from runs that are counted: statistical model checking.
+
+How many runs are made is said in one of three ways: by their number, by the width that the interval shall have, or by a
+yes-or-no question about the probability, which the runs go on to answer. Each has an interval that is valid for its own
+way of stopping; `sequential.py` says why.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from sateen.core.errors import InputError
+from sateen.core.progress import SILENT, Progress
+from sateen.engine.run import REASONS, Counts, Runner
+from sateen.logic.formula import Formula
+from sateen.model.model import Model
+from sateen.sampling.sequential import (
+    Bits,
+    Decision,
+    Limits,
+    SequentialTest,
+    Tally,
+    anytime,
+    clopper_pearson,
+    credible,
+    until_answered,
+    until_width,
+)
+
+__all__ = ["Estimate", "estimate"]
+
+_DEFAULT_RUNS: Final = 10_000
+_FIRST_CHUNK: Final = 64  # runs for each thread, before it is known how long they take
+_WAVE_SECONDS: Final = 0.2  # between two signs of progress
+_TEST: Final = re.compile(r"\s*P\s*(>=?|<=?)\s*(\S+)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the runs say about P(formula | θ); `claim` says what the interval from `lower` to `upper` promises.
+
+    `probability` is the frequency among the `runs`, or NaN where undecided runs leave it open; `reasons` says why they
+    are undecided. From `bayes_lower` to `bayes_upper` reaches the central part, of weight `level`, of what to believe
+    after these runs if before them every probability was as likely. `planning` are further runs, made only to find out
+    how many to make; `events` and `seconds` are of all runs, without compiling. `decision` is the answer to a test.
+    """
+
+    probability: float
+    lower: float
+    upper: float
+    level: float
+    bayes_lower: float
+    bayes_upper: float
+    satisfied: int
+    undecided: int
+    runs: int
+    seconds: float
+    claim: str
+    decision: Decision | None = None
+    reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    planning: int = 0
+    events: int = 0
+
+    def __str__(self) -> str:
+        return self.claim
+
+
+def estimate(
+    model: Model,
+    formula: Formula,
+    theta: Mapping[str, float] | None = None,
+    *,
+    seed: int,
+    runs: int | None = None,
+    width: float | None = None,
+    test: str | None = None,
+    level: float = 0.95,
+    indifference: float = 0.01,
+    error: float = 0.05,
+    max_runs: int = 10_000_000,
+    max_events: int = 1_000_000,
+    max_time: float = math.inf,
+    progress: Progress = SILENT,
+) -> Estimate:
+    """P(formula | theta), estimated from `runs` runs, from as many as a `width` needs, or as a `test` needs.
+
+    A test is text such as `"P > 0.3"`. It is answered wrongly with probability `error` at most, provided that the
+    probability is further than `indifference` from the threshold. Width and test make `max_runs` runs at most. A run
+    is undecided after `max_events` jumps, or at `max_time`. Run i is the one that `replay` shows for point 0, run i.
+
+    >>> from sateen.logic.parser import stl
+    >>> decay = Model.parse("species X = 1; X -> 0 @ mass_action(k)")
+    >>> found = estimate(decay, stl("F[0, 1] X == 0"), {"k": math.log(2)}, seed=1, runs=10_000)
+    >>> found.lower < 0.5 < found.upper
+    True
+    """
+    _check(runs, width, test, level, max_runs)
+    question = None if test is None else _Question.read(test, indifference, error)
+    runner = Runner(model, (formula,))
+    values = model.values(theta)
+    row = [values[name] for name in runner.parameters]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        make = partial(runner.run, seed=seed, max_events=max_events, max_time=max_time)
+        source = _Runs(make, row, pool, os.cpu_count() or 1, progress)
+        source.compile(runner.is_compiled, singly=question is not None)
+        started = time.perf_counter()
+        decision: Decision | None = None
+        if question is not None:
+            with _watched(progress, "testing", max_runs):
+                counted, found = until_answered(source.each, question.test, max_runs)
+            decision = question.decision(found)
+            limits = anytime(counted.satisfied, counted.runs, level, counted.undecided)
+            claim = question.claim(decision, counted, max_runs)
+            claim += _claim(limits, level, counted, "the intervals after all runs of such a test together")
+        elif width is not None:
+            counted, limits, _ = until_width(source.count, width, level, max_runs)
+            claim = _claim(limits, level, counted) + _unreached(limits, width, counted)
+        else:
+            counted = source.count(_DEFAULT_RUNS if runs is None else runs)
+            limits = clopper_pearson(counted.satisfied, counted.runs, level, counted.undecided)
+            claim = _claim(limits, level, counted)
+        seconds = time.perf_counter() - started
+    belief = credible(counted.satisfied, counted.runs, level, counted.undecided)
+    return Estimate(
+        probability=math.nan if counted.undecided else counted.satisfied / counted.runs,
+        lower=limits[0],
+        upper=limits[1],
+        level=level,
+        bayes_lower=belief[0],
+        bayes_upper=belief[1],
+        satisfied=counted.satisfied,
+        undecided=counted.undecided,
+        runs=counted.runs,
+        seconds=seconds,
+        claim=claim,
+        decision=decision,
+        reasons=MappingProxyType({name: n for name, n in zip(REASONS, counted.reasons, strict=True) if n}),
+        planning=source.made - counted.runs if width is not None else 0,
+        events=source.events,
+    )
+
+
+class _Runs:
+    """The runs of a model at one θ, in order, each made once, on all processors."""
+
+    def __init__(
+        self, make: Callable[..., Counts], row: list[float], pool: Executor, workers: int, progress: Progress
+    ) -> None:
+        self.made = 0
+        self.events = 0
+        self._make = make
+        self._row = row
+        self._pool = pool
+        self._workers = workers
+        self._progress = progress
+        self._chunk = _FIRST_CHUNK
+
+    def compile(self, compiled: bool, singly: bool) -> None:
+        """Make two runs that nobody counts, so that no time is lost where it counts."""
+        with _watched(self._progress, "compiling", 1, "kernel"):
+            if not compiled:
+                self._progress.note("compiling (once)")
+            self._counts(0, 2, singly)
+            self._progress.advance(1)
+
+    def count(self, runs: int) -> Tally:
+        """The next runs, counted together."""
+        with _watched(self._progress, "simulating", runs):
+            chunks = [
+                Tally(many, int(counts.satisfied.sum()), tuple(counts.undecided.sum(axis=(0, 2)).tolist()))
+                for many, counts in self._waves(runs, False)
+            ]
+        return sum(chunks, Tally(reasons=(0,) * len(REASONS)))
+
+    def each(self, runs: int) -> tuple[Bits, Bits]:
+        """The next runs one by one: whether each satisfied the formula, and whether it is undecided, by reason."""
+        counts = [counts for _, counts in self._waves(runs, True)]
+        satisfied = np.concatenate([one.satisfied[0] for one in counts])
+        return satisfied > 0, np.concatenate([one.undecided[0] for one in counts], axis=1) > 0
+
+    def _waves(self, runs: int, singly: bool) -> Iterator[tuple[int, Counts]]:
+        """Chunks of the next runs, as many at a time as there are threads, and small enough to hear Ctrl-C."""
+        stop = self.made + runs
+        while self.made < stop:
+            size = min(self._chunk * self._workers, stop - self.made)
+            edges = [self.made + size * part // self._workers for part in range(self._workers + 1)]
+            sizes = [after - before for before, after in pairwise(edges)]
+            started = time.perf_counter()
+            wave = list(self._pool.map(self._counts, edges, sizes, [singly] * self._workers))
+            faster = _WAVE_SECONDS / max(time.perf_counter() - started, 1e-9)
+            self._chunk = max(int(max(sizes) * min(faster, 4.0)), _FIRST_CHUNK)
+            self.made += size
+            self.events += sum(counts.events for counts in wave)
+            self._progress.advance(size)
+            yield from zip(sizes, wave, strict=True)
+
+    def _counts(self, first: int, runs: int, singly: bool) -> Counts:
+        items = [(0, run, 1) for run in range(first, first + runs)] if singly else [(0, first, runs)]
+        return self._make(np.tile(self._row, (len(items), 1)), np.array(items, np.int64).reshape(-1, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A test as it was asked, and in the form in which it is made, which is always P > threshold."""
+
+    relation: str
+    test: SequentialTest
+
+    @classmethod
+    def read(cls, text: str, indifference: float, error: float) -> _Question:
+        match = _TEST.fullmatch(text)
+        try:
+            relation, threshold = match.group(1), float(match.group(2))  # type: ignore[union-attr]
+        except (AttributeError, ValueError):
+            raise InputError(f"{text!r} is no test of a probability; write P > 0.3, or >=, < or <=") from None
+        return cls(relation, SequentialTest(threshold, indifference, error))
+
+    def decision(self, found: Decision) -> Decision:
+        """The answer to what was asked: P < q is accepted where P > q is rejected."""
+        opposite: dict[Decision, Decision] = {"accepted": "rejected", "rejected": "accepted"}
+        return found if ">" in self.relation else opposite.get(found, found)
+
+    def claim(self, decision: Decision, counted: Tally, max_runs: int) -> str:
+        """What the answer means."""
+        asked = f"P {self.relation} {self.test.threshold:g}"
+        if decision == "undecided" and counted.runs < max_runs:
+            return f"{asked} stays undecided: it depends on what the undecided runs would have become\n"
+        if decision == "undecided":
+            return f"{asked} is undecided after {counted.runs:,} runs, the most that were allowed\n"
+        high = (">" in self.relation) == (decision == "accepted")
+        other = self.test.threshold + (-self.test.indifference if high else self.test.indifference)
+        side = "less" if high else "more"
+        error = f"with probability {self.test.error:g} at most"
+        return f"{asked} is {decision}: if P were {other:g} or {side}, this would happen {error}\n"
+
+
+def _claim(limits: Limits, level: float, counted: Tally, made: str = "intervals made like this") -> str:
+    """What the interval promises, with limits rounded outwards."""
+    scale = 10 ** (2 + max(-math.floor(math.log10(limits[1] - limits[0])), 0))
+    lower, upper = math.floor(limits[0] * scale) / scale, math.ceil(limits[1] * scale) / scale
+    text = f"P is from {lower:.10g} to {upper:.10g}: {made} contain it in at least {100 * level:.10g} % of cases"
+    if counted.undecided:
+        text += f"\n{counted.undecided:,} undecided runs count as violations below, and as satisfactions above"
+    return text
+
+
+def _unreached(limits: Limits, width: float, counted: Tally) -> str:
+    if limits[1] - limits[0] <= width:
+        return ""
+    culprit = "the undecided runs keep it wider" if counted.undecided else "it takes more runs than were allowed"
+    return f"\nthe width {width:g} was not reached: {culprit}"
+
+
+@contextmanager
+def _watched(progress: Progress, label: str, total: int, unit: str = "runs") -> Iterator[None]:
+    progress.start(label, total, unit)
+    try:
+        yield
+    finally:
+        progress.finish()
+
+
+def _check(runs: int | None, width: float | None, test: str | None, level: float, max_runs: int) -> None:
+    given = [name for name, value in (("runs", runs), ("width", width), ("test", test)) if value is not None]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} say in different ways how many runs to make; give one of them")
+    for name, number in (("runs", runs), ("max_runs", max_runs)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise InputError(f"{name} is a whole number from 1 up, not {number!r}")
+    for name, share in (("width", width), ("level", level)):
+        if share is not None and not 0.0 < share < 1.0:
+            raise InputError(f"{name} is between 0 and 1, not {share!r}")

@@ -1,0 +1,254 @@
+"""When enough runs were made, and what their counts then say: intervals for a probability, and rules for stopping.
+
+All of it is plain mathematics on counts and bits; whoever makes the runs is handed in.
+
+Undecided runs are neither dropped nor guessed. Each of them, left to run on, would satisfy the formula or violate it,
+so the hidden count lies between k and k + undecided. The limits grow with the count, so the lower limit of k and the
+upper limit of k + undecided enclose the interval of the hidden count, and cover whenever that does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainccinv, betaincinv, betaln
+
+from sateen.core.errors import InputError
+
+__all__ = [
+    "Decision",
+    "Limits",
+    "SequentialTest",
+    "Tally",
+    "anytime",
+    "clopper_pearson",
+    "credible",
+    "until_answered",
+    "until_width",
+]
+
+Limits: TypeAlias = tuple[float, float]
+Decision: TypeAlias = Literal["accepted", "rejected", "undecided"]
+Bits: TypeAlias = npt.NDArray[np.bool_]
+
+_SHARES: Final = (0.96, 0.035, 0.005)  # of the chance to be wrong, for each attempt at a width
+_PILOT_LEVEL: Final = 0.98  # of the interval that plans; how often a second attempt is needed depends on it, no more
+_FEWEST, _MOST = 100, 10_000  # runs between two looks of a sequential test, which change its cost, never its answer
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Runs, how many of them satisfied the formula, and how many stayed undecided, for each reason."""
+
+    runs: int = 0
+    satisfied: int = 0
+    reasons: tuple[int, ...] = ()
+
+    @property
+    def undecided(self) -> int:
+        """Runs that some cap ended before the formula was decided."""
+        return sum(self.reasons)
+
+    def __add__(self, other: Tally) -> Tally:
+        reasons = zip_longest(self.reasons, other.reasons, fillvalue=0)
+        return Tally(self.runs + other.runs, self.satisfied + other.satisfied, tuple(map(sum, reasons)))
+
+
+def clopper_pearson(satisfied: float, runs: float, level: float, undecided: float = 0) -> Limits:
+    """The interval that contains the probability in at least `level` of cases, whatever it is; `runs` fixed beforehand.
+
+    Its lower limit is the probability under which as many as `satisfied`, or more, have the chance (1 - level)/2; its
+    upper limit that under which as few, or fewer, have it.
+
+    >>> clopper_pearson(0, 10, 0.95)
+    (0.0, 0.30849710781876083)
+    """
+    tail, most = (1.0 - level) / 2.0, satisfied + undecided
+    lower = float(betaincinv(satisfied, runs - satisfied + 1, tail)) if satisfied > 0 else 0.0
+    upper = float(betainccinv(most + 1, runs - most, tail)) if most < runs else 1.0
+    return lower, upper
+
+
+def credible(satisfied: int, runs: int, level: float, undecided: int = 0) -> Limits:
+    """The central part, of weight `level`, of Beta(1 + satisfied, 1 + violated): the belief after a uniform one."""
+    tail, most = (1.0 - level) / 2.0, satisfied + undecided
+    lower = float(betaincinv(satisfied + 1, runs - satisfied + 1, tail))
+    return lower, float(betainccinv(most + 1, runs - most + 1, tail))
+
+
+def anytime(satisfied: int, runs: int, level: float, undecided: int = 0) -> Limits:
+    """An interval that may be read after any number of runs, also one that the runs themselves decided.
+
+    It holds every p whose likelihood p^k (1-p)^(n-k) is at least 1 - level times its mean over all p, B(k+1, n-k+1).
+    Under the true p the mean over the likelihood is a martingale that begins at 1, so by Ville's inequality it ever
+    exceeds 1/(1 - level) with probability 1 - level at most: all intervals of one sequence of runs cover together.
+    """
+
+    def limit(count: int, end: float) -> float:
+        least = math.log(1.0 - level) + float(betaln(count + 1, runs - count + 1))
+        inside, outside = count / runs, end
+        if inside == outside:
+            return end
+        while True:
+            middle = (inside + outside) / 2
+            if middle in (inside, outside):
+                return outside
+            likelihood = count * math.log(middle) + (runs - count) * math.log1p(-middle)
+            inside, outside = (middle, outside) if likelihood >= least else (inside, middle)
+
+    return (limit(satisfied, 0.0), limit(satisfied + undecided, 1.0)) if runs else (0.0, 1.0)
+
+
+def until_width(draw: Callable[[int], Tally], width: float, level: float, max_runs: int) -> tuple[Tally, Limits, Tally]:
+    """Runs until their interval is `width` wide at most: the runs that count, their interval, and all runs made.
+
+    `draw(n)` makes the next n runs. An interval that is looked at again and again, until it suits, covers less often
+    than it says. So a pilot plans: it finds the probability nearest 1/2 that it cannot exclude, and how many runs
+    suffice for that; then as many *fresh* runs are made, and their Clopper-Pearson interval is the result. Should it be
+    too wide after all, a second attempt is planned on all runs so far, and a third one makes as many as suffice for
+    any outcome; again only its fresh runs count.
+
+    Proof that it covers. Attempt j has the level 1 - s_j (1 - level), where the shares s_j sum to 1. Given all runs
+    before it, its number of runs is fixed, and they are independent of the past: it misses the probability with
+    chance s_j (1 - level) at most. So the chance that any attempt misses, whichever is reported, is 1 - level at most.
+
+    Where undecided runs, or `max_runs`, put the width out of reach, the result comes as near as they allow.
+    """
+    pilot = max_runs // 10
+    seen = draw(min(math.ceil(4 / width), pilot))
+    # The pilot grows as long as it is shorter than what its uncertainty costs.
+    while (more := min(seen.runs // 2 + 1, pilot - seen.runs)) > 0:
+        plan = _Plan(seen, width, 1.0 - _SHARES[0] * (1.0 - level), max_runs - seen.runs)
+        if seen.runs >= plan.runs(_nearest_half(seen)) - plan.runs(seen.satisfied / seen.runs):
+            break
+        seen += draw(more)
+    found: list[tuple[Limits, Tally]] = []
+    for attempt, share in enumerate(_SHARES, start=1):
+        plan = _Plan(seen, width, 1.0 - share * (1.0 - level), max_runs - seen.runs)
+        fresh = draw(plan.runs(_nearest_half(seen) if attempt < len(_SHARES) else 0.5))
+        seen += fresh
+        found.append((clopper_pearson(fresh.satisfied, fresh.runs, plan.level, fresh.undecided), fresh))
+        if _width(found[-1][0]) <= width or plan.gives_up or seen.runs == max_runs:
+            break
+    limits, counted = min(found, key=lambda each: _width(each[0]))
+    return counted, limits, seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How many runs to make for a width, knowing what was seen before, with `most` runs at most."""
+
+    seen: Tally
+    width: float
+    level: float
+    most: int
+
+    @property
+    def room(self) -> float:
+        """What the undecided runs leave of the width."""
+        return self.width - (self.seen.undecided / self.seen.runs if self.seen.undecided else 0.0)
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether undecided runs put the width out of reach; then chance alone is brought down to it."""
+        return self.room < self.width and not self._suffice(self.most, _nearest_half(self.seen), self.room)
+
+    def runs(self, probability: float) -> int:
+        """The fewest runs that suffice when they satisfy the formula with that frequency."""
+        room = self.width if self.gives_up else self.room
+        few, many = 0, 1
+        while many < self.most and not self._suffice(many, probability, room):
+            few, many = many, 2 * many
+        many = min(many, self.most)
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (few, middle) if self._suffice(middle, probability, room) else (middle, many)
+        return many
+
+    def _suffice(self, runs: int, probability: float, room: float) -> bool:
+        return _width(clopper_pearson(runs * probability, runs, self.level)) <= room
+
+
+def _nearest_half(seen: Tally) -> float:
+    """Of the probabilities that the runs do not exclude, the one that needs the most runs."""
+    lower, upper = clopper_pearson(seen.satisfied, seen.runs, _PILOT_LEVEL, seen.undecided)
+    return min(max(0.5, lower), upper)
+
+
+def _width(limits: Limits) -> float:
+    return limits[1] - limits[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialTest:
+    """Wald's sequential test of P > threshold, run by run, until the evidence suffices.
+
+    The evidence is the log of the likelihood ratio of q + indifference to q - indifference. Beyond ± log(1/error) it
+    accepts or rejects. If P <= q - indifference the likelihood ratio is a supermartingale that begins at 1, so by
+    Ville's inequality it reaches 1/error, and P > q is wrongly accepted, with probability `error` at most; likewise on
+    the other side. (Wald's own bounds, log((1 - error)/error), are a trifle nearer, and hold approximately.) Where P is
+    nearer to the threshold q than the indifference, either answer may come.
+    """
+
+    threshold: float
+    indifference: float
+    error: float
+
+    def __post_init__(self) -> None:
+        q, half = self.threshold, self.indifference
+        if not (half > 0.0 and q - half > 0.0 and q + half < 1.0):
+            raise InputError(
+                f"a test asks about probabilities {q:g} ± {half:g}, which must lie between 0 and 1\n"
+                "  choose another threshold, or a smaller indifference above 0"
+            )
+        if not 0.0 < self.error < 0.5:
+            raise InputError(f"error is a probability between 0 and 0.5, not {self.error:g}")
+
+    def evidence(self, satisfied: npt.ArrayLike, runs: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """How much these counts speak for P > threshold, or, below 0, against it."""
+        high, low = self.threshold + self.indifference, self.threshold - self.indifference
+        for_it, against = math.log(high / low), math.log1p(-high) - math.log1p(-low)
+        count = np.asarray(satisfied, np.float64)
+        return np.asarray(count * for_it + (np.asarray(runs, np.float64) - count) * against)
+
+    def first(self, bits: Bits, satisfied: int = 0, runs: int = 0) -> tuple[int, Decision | None]:
+        """After how many of the next `bits` it decides, and how, or None; `satisfied` of `runs` came before."""
+        counts = satisfied + np.cumsum(bits)
+        evidence = self.evidence(counts, runs + np.arange(1, len(bits) + 1))
+        beyond = np.flatnonzero(np.abs(evidence) >= -math.log(self.error))
+        if not len(beyond):
+            return len(bits), None
+        return int(beyond[0]) + 1, "accepted" if evidence[beyond[0]] > 0.0 else "rejected"
+
+
+def until_answered(
+    draw: Callable[[int], tuple[Bits, Bits]], test: SequentialTest, max_runs: int
+) -> tuple[Tally, Decision]:
+    """Runs until the test is decided, and its decision; "undecided" after `max_runs`.
+
+    `draw(n)` makes the next n runs and says of each whether it satisfied the formula, and, in a row for every reason,
+    whether it stayed undecided. The test is made twice, with the undecided runs read as violations, and as satisfactions.
+    The hidden evidence lies in between; so where both readings decide alike, the test on the hidden bits has decided so
+    before, and errs no more often. Where they decide differently, more runs do not help.
+    """
+    counted = Tally()
+    decisions: list[Decision | None] = [None, None]
+    while None in decisions and counted.runs < max_runs:
+        batch = min(max(counted.runs // 4, _FEWEST), _MOST, max_runs - counted.runs)
+        satisfied, reasons = draw(batch)
+        readings = (satisfied, satisfied | reasons.any(axis=0))
+        before = (counted.satisfied, counted.satisfied + counted.undecided)
+        used = 0
+        for index, (bits, count) in enumerate(zip(readings, before, strict=True)):
+            if decisions[index] is None:
+                after, decisions[index] = test.first(bits, count, counted.runs)
+                used = max(used, after)
+        counted += Tally(used, int(satisfied[:used].sum()), tuple(reasons[:, :used].sum(axis=1).tolist()))
+    low, high = decisions
+    return counted, low if low is not None and low == high else "undecided"
