@@ -29,6 +29,8 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Explanation",
     "observe",
     "Observations",
+    "estimate",
+    "Estimate",
     "exact",
     "SateenError",
     "InputError",
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
     from sateen.model.model import Model
+    from sateen.sampling.estimate import Estimate, estimate
     from sateen.sampling.observe import observe
 else:
     # Hidden from type checkers, to whom every name would exist otherwise. The errors live in core.errors.
@@ -95,6 +98,8 @@ else:
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
         "Observations": "sateen.core.observations",
+        "estimate": "sateen.sampling.estimate",
+        "Estimate": "sateen.sampling.estimate",
         "exact": "sateen.engine.exact",
     }
 

@@ -1,4 +1,4 @@
-"""The command line: `inspect`, `simulate` and `monitor`. It reads options, calls the library, and prints.
+"""The command line: `inspect`, `simulate`, `monitor`; `check` in a file of its own. It reads, calls, and prints.
 
 What takes time to load is imported inside the commands, so that `sateen --help` answers at once.
 """
@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sateen.core.path import Path
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation
-    from sateen.model.model import Model, Transition
+    from sateen.model.model import Model
 
 __all__ = ["main"]
 
@@ -307,12 +307,14 @@ def _replacing(file: str) -> Iterator[str]:
 
 def _described(model: Model) -> dict[str, list[dict[str, Any]]]:
     """What the model says, as plain data: numbers where they are known, and text."""
+    from sateen.model.written import happens
+
     return {
         "species": [{"name": each.name, "initial": _known(each.initial)} for each in model.variables],
         "constants": [{"name": each.name, "value": _known(each.value)} for each in model.constants],
         "parameters": [{"name": each.name, "default": each.default} for each in model.parameters],
         "reactions": [
-            {"name": one.name, "happens": _happens(one), "rate": str(one.rate), "guard": one.guard and str(one.guard)}
+            {"name": one.name, "happens": happens(one), "rate": str(one.rate), "guard": one.guard and str(one.guard)}
             for one in model.transitions
         ],
     }
@@ -320,15 +322,6 @@ def _described(model: Model) -> dict[str, list[dict[str, Any]]]:
 
 def _known(expression: Expression) -> float | str:
     return str(expression) if expression.names else float(expression.evaluate({}))
-
-
-def _happens(transition: Transition) -> str:
-    """`S + I -> 2 I`: the transition as a model writes it, without its name, its rate and its guard."""
-    from sateen.core.expression import Number
-    from sateen.model.model import Model
-
-    bare = replace(transition, name="r", rate=Number(0.0), guard=None)
-    return str(Model((), (bare,))).removeprefix("r: ").removesuffix(" @ 0\n")
 
 
 def _print_description(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
@@ -393,3 +386,6 @@ def _print_json(content: Mapping[str, Any]) -> None:
     words = {"Infinity": "inf", "-Infinity": "-inf"}
     finite = json.loads(json.dumps(content), parse_constant=words.__getitem__)
     click.echo(json.dumps(finite, allow_nan=False))
+
+
+import sateen.cli_check  # noqa: E402, F401 (the command `check`, which uses what stands above)

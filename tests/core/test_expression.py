@@ -196,7 +196,9 @@ def test_white_space_means_nothing(text: str) -> None:
     assert parse_expression(text) == Operation("+", (a, b))
 
 
-@pytest.mark.parametrize("name", ["iffy", "notable", "android", "order", "minimum", "infinite", "truely", "_", "é2", "x²"])
+@pytest.mark.parametrize(
+    "name", ["iffy", "notable", "android", "order", "minimum", "infinite", "truely", "_", "é2", "x²"]
+)
 def test_names_may_begin_with_a_reserved_word(name: str) -> None:
     assert parse_expression(name) == Name(name)
 
@@ -280,7 +282,9 @@ def same(x: Any, y: Any) -> bool:
     return bool(np.all((np.asarray(x) == np.asarray(y)) | (np.isnan(x) & np.isnan(y))))
 
 
-FLOATS = st.sampled_from((0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e308, 5e-324, math.inf, -math.inf, math.nan)) | st.floats()
+FLOATS = (
+    st.sampled_from((0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e308, 5e-324, math.inf, -math.inf, math.nan)) | st.floats()
+)
 TREES = (expressions() | conditions()).map(exactly_rounded)
 
 
@@ -341,7 +345,9 @@ def test_powers_exponentials_and_logarithms_are_those_of_mathematics(x: float, y
         assert math.isclose(found, value, rel_tol=1e-13, abs_tol=1e-15), text
 
 
-@pytest.mark.parametrize("text", ["a^b", "a^b^c", "(a^b)^c", "-a^b", "(-a)^2", "a^-b", "2^a", "a^3", "a^3.5", "exp(a) - log(b)"])
+@pytest.mark.parametrize(
+    "text", ["a^b", "a^b^c", "(a^b)^c", "-a^b", "(-a)^2", "a^-b", "2^a", "a^3", "a^3.5", "exp(a) - log(b)"]
+)
 def test_emitted_powers_and_functions_mean_what_the_tree_means(text: str) -> None:
     tree = parse_expression(text)
     values = {"a": np.float64(1.7), "b": np.float64(2.5), "c": np.float64(0.3)}
@@ -491,7 +497,9 @@ def test_a_number_is_finite_and_not_negative(value: float) -> None:
         Number(value)
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (-0.0, "0"), (3, "3"), (-3, "-3"), (-0.5, "-0.5"), (1e20, "1e+20")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (-0.0, "0"), (3, "3"), (-3, "-3"), (-0.5, "-0.5"), (1e20, "1e+20")]
+)
 def test_number_is_the_tree_of_any_finite_number(value: float, text: str) -> None:
     assert str(number(value)) == text
     assert number(value).evaluate({}) == value
@@ -564,7 +572,9 @@ def test_a_mistake_is_pointed_at(text: str, column: int, message: str, remedy: s
     assert raised.value.text == text
 
 
-@pytest.mark.parametrize(("text", "column"), [("a", 2), ("a > 0 and", 10), ("a => 1", 4), ("a > 0 b > 0", 7), ("not", 4)])
+@pytest.mark.parametrize(
+    ("text", "column"), [("a", 2), ("a > 0 and", 10), ("a => 1", 4), ("a > 0 b > 0", 7), ("not", 4)]
+)
 def test_a_mistake_in_a_condition_is_pointed_at(text: str, column: int) -> None:
     with pytest.raises(ExpressionError) as raised:
         parse_condition(text)
@@ -583,7 +593,9 @@ def test_what_is_no_text_is_no_expression(given_instead: Any) -> None:
         parse_expression(given_instead)
 
 
-@pytest.mark.parametrize("text", ["1 / 0", "0 / 0", "log(0)", "sqrt(0 - 1)", "1e308 * 10", "9^9^9^9", "a + exp(1000)", "a^9^9^9"])
+@pytest.mark.parametrize(
+    "text", ["1 / 0", "0 / 0", "log(0)", "sqrt(0 - 1)", "1e308 * 10", "9^9^9^9", "a + exp(1000)", "a^9^9^9"]
+)
 def test_a_constant_that_is_no_finite_number_is_refused(text: str) -> None:
     with pytest.raises(ExpressionError, match="not a finite number"):
         parse_expression(text)

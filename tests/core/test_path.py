@@ -158,9 +158,9 @@ class TestTheObject:
         assert copy.deepcopy(path) == pickle.loads(pickle.dumps(path)) == path
 
     def test_repr_is_one_short_line(self) -> None:
-        assert repr(SIR) == "Path(S, I, R: 3 jumps, 0 to 10)"
+        assert repr(SIR) == "Path(S, I, R: 3 states, 0 to 10)"
         many = Path(times=[0], states=[range(40)], species=[f"x{i}" for i in range(40)], absorbed=True)
-        assert repr(many) == "Path(x0, x1, x2, x3, x4, x5, …: 1 jump, 0 to 0, absorbed)"
+        assert repr(many) == "Path(x0, x1, x2, x3, x4, x5, …: 1 state, 0 to 0, absorbed)"
 
     def test_html_shows_the_first_and_the_last_rows_and_escapes_names(self) -> None:
         html = Path(times=range(100), states=range(100), species="<b>")._repr_html_()

@@ -158,11 +158,12 @@ def test_a_chain_serves_other_rates_while_the_same_transitions_fire():
     assert chain.rates(SIR.values({"beta": -1.0, "gamma": 0.05})) is None
 
 
-def test_states_that_stop_are_kept_but_not_left():
+@pytest.mark.parametrize("last", [0, 1, 7, 40, 1000])
+def test_states_that_stop_are_kept_but_not_left(last):
     birth = Model.parse("species X = 0\n0 -> X @ 1\nX -> 0 @ X")
-    chain = explored(birth, stop=lambda environment, size: environment["X"] >= 50)
-    assert sorted(chain.states[:, 0].tolist()) == list(range(51))
-    assert chain.followed.tolist() == [index for index, (count,) in enumerate(chain.states.tolist()) if count < 50]
+    chain = explored(birth, stop=lambda environment, size: environment["X"] >= last)
+    assert sorted(chain.states[:, 0].tolist()) == list(range(last + 1))
+    assert chain.followed.tolist() == [index for index, (count,) in enumerate(chain.states.tolist()) if count < last]
 
 
 @pytest.mark.parametrize("text", ["species X = 0\n0 -> X @ 1", "species X = 0, Y = 0\n0 -> X @ 1\nX -> X + Y @ X"])

@@ -239,6 +239,14 @@ def test_parameters_may_change_what_is_reached_and_keep_their_order():
         assert exact(model, formula, theta)[0] == pytest.approx(found, abs=1e-12)
 
 
+def test_a_parameter_in_an_atom_may_move_where_the_search_stops():
+    birth = Model.parse("species X = 0\n0 -> X @ 2.5")
+    birth = Model(birth.variables, birth.transitions, (Parameter("bound"),))
+    bounds = np.array([3, 10, 1, 10, 3])
+    found = exact(birth, st.stl("F[0, 4] X >= bound"), [{"bound": bound} for bound in bounds.tolist()])
+    assert found == pytest.approx(poisson.sf(bounds - 1, 10), abs=1e-10)
+
+
 def test_updates_that_read_parameters_are_followed_anew():
     leap = Transition("leap", parse_expression("1"), update=(("x", parse_expression("min(x + step, 6)")),))
     model = Model((Variable("x", parse_expression("0")),), (leap,), (Parameter("step"),))
@@ -246,10 +254,33 @@ def test_updates_that_read_parameters_are_followed_anew():
     assert found == pytest.approx(poisson.sf(np.array([5, 1, 2, 5]), 2), abs=1e-10)
 
 
-def test_progress_is_told_after_every_point():
-    told = []
-    exact(JUMP, st.stl("F[0, 1] x == 1"), [{"k": 1.0}, {"k": 2.0}], progress=lambda *done: told.append(done))
-    assert told == [(1, 2), (2, 2)]
+class Told:
+    """A watcher that remembers."""
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self, label, total, unit):
+        self.calls.append(("start", total, unit))
+
+    def advance(self, n):
+        self.calls.append(n)
+
+    def note(self, text):
+        self.calls.append(text)
+
+    def finish(self):
+        self.calls.append("finish")
+
+
+def test_progress_is_told_of_every_point_and_of_the_end_also_after_an_error():
+    told = Told()
+    exact(JUMP, st.stl("F[0, 1] x == 1"), [{"k": 1.0}, {"k": 2.0}], progress=told)
+    assert told.calls == [("start", 2, "points"), 1, 1, "finish"]
+    told = Told()
+    with pytest.raises(st.SimulationError):
+        exact(JUMP, st.stl("F[0, 1] x == 1"), [{"k": 1.0}, {"k": -1.0}], progress=told)
+    assert told.calls[-1] == "finish"
 
 
 # What it refuses.

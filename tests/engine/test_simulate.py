@@ -181,7 +181,14 @@ def test_the_time_to_run_is_finite_and_not_negative(until: float) -> None:
 
 @pytest.mark.parametrize(
     ("rate", "shown"),
-    [("x / (x - 1)", "inf"), ("(x - 1) / (x - 1)", "nan"), ("x - 3", "-2"), ("-x", "-1"), ("log(x - 2)", "nan"), ("exp(1000 * x)", "inf")],
+    [
+        ("x / (x - 1)", "inf"),
+        ("(x - 1) / (x - 1)", "nan"),
+        ("x - 3", "-2"),
+        ("-x", "-1"),
+        ("log(x - 2)", "nan"),
+        ("exp(1000 * x)", "inf"),
+    ],
 )
 def test_a_rate_that_is_negative_infinite_or_undefined_is_an_error(rate: str, shown: str) -> None:
     with pytest.raises(SimulationError) as raised:
@@ -214,7 +221,9 @@ def test_a_count_below_0_is_an_error_that_names_the_reaction() -> None:
 
 def test_rates_whose_sum_is_infinite_are_an_error_of_the_model() -> None:
     model = bare("1e308")
-    doubled = replace(model, transitions=(*model.transitions, *(replace(each, name="more") for each in model.transitions)))
+    doubled = replace(
+        model, transitions=(*model.transitions, *(replace(each, name="more") for each in model.transitions))
+    )
     with pytest.raises(SimulationError, match="jump|more|sum|total|rates"):
         simulate(doubled, until=1, seed=1)
 
@@ -222,11 +231,7 @@ def test_rates_whose_sum_is_infinite_are_an_error_of_the_model() -> None:
 def test_an_update_and_a_change_happen_together() -> None:
     model = Model(
         (Variable("x", Number(5.0)), Variable("y", Number(0.0))),
-        (
-            Transition(
-                "both", parse_expression("x"), consumed=(("x", 1),), update=(("y", parse_expression("2 * x")),)
-            ),
-        ),
+        (Transition("both", parse_expression("x"), consumed=(("x", 1),), update=(("y", parse_expression("2 * x")),)),),
     )
     path = simulate(model, until=100, seed=1)
     assert path.states.tolist() == [[5, 0], [4, 10], [3, 8], [2, 6], [1, 4], [0, 2]]

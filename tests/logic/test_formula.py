@@ -79,7 +79,11 @@ def test_species_are_the_names_of_all_atoms_once_and_in_order() -> None:
 
 
 def test_delays_are_listed_once_and_in_order() -> None:
-    assert stl("x(t-2) > y(t-1) & F x(t-2) > x(t-1)").delays == (Delayed("x", 2.0), Delayed("y", 1.0), Delayed("x", 1.0))
+    assert stl("x(t-2) > y(t-1) & F x(t-2) > x(t-1)").delays == (
+        Delayed("x", 2.0),
+        Delayed("y", 1.0),
+        Delayed("x", 1.0),
+    )
     assert stl("x > 0").delays == ()
 
 

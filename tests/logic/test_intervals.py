@@ -218,7 +218,9 @@ def test_eventually_distributes_over_union(x: list[int], y: list[int], window: t
 
 
 @given(sets, windows, windows)
-def test_eventually_after_eventually_adds_the_bounds(x: list[int], one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_eventually_after_eventually_adds_the_bounds(
+    x: list[int], one: tuple[int, int], other: tuple[int, int]
+) -> None:
     high = UNBOUNDED if UNBOUNDED in (one[1], other[1]) else one[1] + other[1]
     assert eventually(eventually(x, *one), *other) == eventually(x, one[0] + other[0], high)
 

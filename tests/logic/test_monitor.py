@@ -427,7 +427,11 @@ def test_times_of_very_different_size_are_exact() -> None:
 
 def test_a_path_up_to_the_horizon_decides() -> None:
     """0.7 + 0.1 is less than 0.8 in floating point; a run to the horizon must still see 0.8."""
-    for text in ("F[0.7, 0.7] F[0.1, 0.1] x == 0", "G[0, 0.7] (x == 0 U[0.1, 0.1] x == 0)", "F[1.1, 1.1] F[2.2, 2.2] x == 0"):
+    for text in (
+        "F[0.7, 0.7] F[0.1, 0.1] x == 0",
+        "G[0, 0.7] (x == 0 U[0.1, 0.1] x == 0)",
+        "F[1.1, 1.1] F[2.2, 2.2] x == 0",
+    ):
         formula = stl(text)
         path = path_of((0, 0), end=formula.horizon)
         assert monitor(formula, path) is TRUE, text
@@ -497,7 +501,12 @@ def test_eventually_distributes_over_or_and_globally_over_and() -> None:
 def test_windows_add_up() -> None:
     for rng, step, node, _, path, _ in cases(4):
         one, other = random_window(rng, step), random_window(rng, step)
-        together = Interval(*(float(Decimal(repr(low)) + Decimal(repr(high))) for low, high in ((one.low, other.low), (one.high, other.high))))
+        together = Interval(
+            *(
+                float(Decimal(repr(low)) + Decimal(repr(high)))
+                for low, high in ((one.low, other.low), (one.high, other.high))
+            )
+        )
         assert_same(Eventually(one, Eventually(other, node)), Eventually(together, node), path, None)
         assert_same(Globally(one, Globally(other, node)), Globally(together, node), path, None)
 
@@ -515,7 +524,9 @@ def test_until_expands() -> None:
         assert_same(Until(later, left, right), from_there, path, end)
         # From 0 on, t is its own witness.
         assert_same(Until(ALWAYS, left, right), Or((right, And((left, Until(ALWAYS, left, right))))), path, end)
-        assert_same(Until(upto, Truth(False), right), right if end is None else Eventually(Interval(0.0, 0.0), right), path, end)
+        assert_same(
+            Until(upto, Truth(False), right), right if end is None else Eventually(Interval(0.0, 0.0), right), path, end
+        )
 
 
 def test_until_distributes_over_or_on_its_right() -> None:

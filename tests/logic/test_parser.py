@@ -202,7 +202,9 @@ def test_sugar(sugar: str, plain: str) -> None:
     assert stl(sugar) == stl(plain)
 
 
-@pytest.mark.parametrize("name", ["Fx", "G0", "U_", "tau", "time", "infected", "trueish", "Until", "f", "u", "untilx", "notch"])
+@pytest.mark.parametrize(
+    "name", ["Fx", "G0", "U_", "tau", "time", "infected", "trueish", "Until", "f", "u", "untilx", "notch"]
+)
 def test_names_may_begin_with_a_reserved_word(name: str) -> None:
     assert stl(f"{name} > 0").species == (name,)
 

@@ -182,7 +182,16 @@ def test_where_only_a_guard_prevents_it_it_is_a_doubt(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "left"),
-    [("2 A @ k * A", 1), ("3 A @ k * A * (A - 1)", 2), ("A @ k^A", 0), ("A @ 1 - A", 0), ("A @ A / A", 0), ("A @ A^n", 0)],
+    [
+        ("2 A @ k * A", 1),
+        ("3 A @ k * A * (A - 1)", 2),
+        ("A @ k^A", 0),
+        ("A @ 1 - A", 0),
+        ("A @ A / A", 0),
+        ("A @ A^n", 0),
+        ("A @ A + k", 0),
+        ("A @ max(A, k)", 0),
+    ],
 )
 def test_a_rate_that_sees_what_it_consumes_and_does_not_stop_is_a_doubt(text: str, left: int) -> None:
     fault = consumption_fault(transition(text))

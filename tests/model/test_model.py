@@ -152,7 +152,9 @@ def test_an_initial_count_is_a_whole_number_from_0_on(count: float) -> None:
         (None, None, 1.5, "x starts at 1.5; it needs a whole number"),
     ],
 )
-def test_an_initial_value_lies_within_the_bounds(low: int | None, high: int | None, initial: float, wanted: str) -> None:
+def test_an_initial_value_lies_within_the_bounds(
+    low: int | None, high: int | None, initial: float, wanted: str
+) -> None:
     model = Model((Variable("x", Number(initial), low, high),), ())
     with pytest.raises(InputError) as raised:
         model.initial({})
@@ -170,7 +172,9 @@ def test_a_variable_without_bounds_may_be_negative() -> None:
 def bounded(**changes: Any) -> Model:
     """A counter from 0 to 3, up with probability 1/2, reset by an expression."""
     up = Transition("up", parse_expression("2"), produced=(("x", 1),), guard=parse_condition("x < 3"))
-    reset = Transition("reset", parse_expression("1"), update=(("x", parse_expression("x - 3")), ("y", parse_expression("x + y"))))
+    reset = Transition(
+        "reset", parse_expression("1"), update=(("x", parse_expression("x - 3")), ("y", parse_expression("x + y")))
+    )
     reset = replace(reset, guard=parse_condition("x == 3"))
     parts = {
         "variables": (Variable("x", Number(0.0), 0, 3), Variable("y", Number(0.0), None, None)),
@@ -189,7 +193,9 @@ def test_a_transition_fires_only_where_its_guard_holds() -> None:
 def test_updates_all_read_the_state_before() -> None:
     path = simulate(bounded(), until=50, seed=1)
     xs, ys = path["x"].tolist(), path["y"].tolist()
-    resets = [(x, y, x_after, y_after) for x, y, x_after, y_after in zip(xs, ys, xs[1:], ys[1:], strict=False) if y != y_after]
+    resets = [
+        (x, y, x_after, y_after) for x, y, x_after, y_after in zip(xs, ys, xs[1:], ys[1:], strict=False) if y != y_after
+    ]
     assert len(resets) > 3
     # Had y read the x after, it would have grown by 0; both are assigned at once.
     assert all((x, x_after, y_after) == (3, 0, y + 3) for x, y, x_after, y_after in resets)
@@ -273,7 +279,9 @@ def test_a_folder_is_no_model(tmp_path: FilePath) -> None:
         Model.load(tmp_path / "folder.txt")
 
 
-@pytest.mark.parametrize(("name", "said"), [("sir.docx", r"no reader for \.docx"), ("sir", "no reader for a file without suffix")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("sir.docx", r"no reader for \.docx"), ("sir", "no reader for a file without suffix")]
+)
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path: FilePath, name: str, said: str) -> None:
     (tmp_path / name).write_text(SIR, encoding="utf-8")
     with pytest.raises(ModelError, match=said) as raised:

@@ -38,7 +38,9 @@ Probabilities = npt.NDArray[np.float64]
 def final_counts(text: str, theta: dict[str, float], until: float, runs: int) -> npt.NDArray[np.int64]:
     """The count of the first species at time `until`, in each of many runs."""
     model = Model.parse(text)
-    return np.array([simulate(model, theta, until=until, seed=seed).states[-1, 0] for seed in range(runs)], dtype=np.int64)
+    return np.array(
+        [simulate(model, theta, until=until, seed=seed).states[-1, 0] for seed in range(runs)], dtype=np.int64
+    )
 
 
 def assert_distributed(counts: npt.NDArray[np.int64], probabilities: Probabilities) -> None:
@@ -186,4 +188,6 @@ def test_sir_agrees_with_the_exact_probabilities_in_sum() -> None:
     distribution = convolved(*(binom.pmf(np.arange(RUNS + 1), RUNS, row["p"]) for row in table()))
     assert math.isclose(distribution.sum(), 1, rel_tol=1e-9)
     lower, upper = distribution[: total + 1].sum(), distribution[total:].sum()
-    assert 2 * min(lower, upper) > LEVEL, f"{total}, where {np.arange(len(distribution)) @ distribution:.1f} was expected"
+    assert 2 * min(lower, upper) > LEVEL, (
+        f"{total}, where {np.arange(len(distribution)) @ distribution:.1f} was expected"
+    )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError
 
-__all__ = ["File", "checksum", "read_archive", "write_archive"]
+__all__ = ["Arrays", "File", "checksum", "read_archive", "write_archive"]
 
 File: TypeAlias = "str | os.PathLike[str]"
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]

@@ -264,14 +264,27 @@ def depth_of(root: Any, children: Callable[[Any], Iterable[Any]]) -> int:
     return depth
 
 
-def refuse_overflow(node: Expression, text: str, error: type[TextError]) -> bool:
-    """Whether `node` is constant; a constant that is infinite or undefined is an error."""
-    if isinstance(node, Name | Delayed):
+def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None:
+    """Refuses a tree with a constant part that is infinite or undefined; each such part is worked out once."""
+    for part in _constant_parts(root):
+        if not math.isfinite(part.evaluate({})):
+            raise error(f"{_short(str(part))} is not a finite number", text)
+
+
+def _constant_parts(root: Expression) -> list[Expression]:
+    """The largest parts of a tree that read no name."""
+    found: list[Expression] = []
+
+    def constant(node: Expression) -> bool:
+        if isinstance(node, Name | Delayed):
+            return False
+        still = [child for child in node.children if constant(child)]
+        if len(still) == len(node.children):
+            return True
+        found.extend(still)
         return False
-    constant = not [child for child in node.children if not refuse_overflow(child, text, error)]  # looks at all of them
-    if constant and not math.isfinite(node.evaluate({})):
-        raise error(f"{_short(str(node))} is not a finite number", text)
-    return constant
+
+    return [root] if constant(root) else found
 
 
 def _short(text: str) -> str:

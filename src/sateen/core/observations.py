@@ -49,7 +49,7 @@ class Observations:
     `relevant` which parameters can affect the verdict at all, `seconds` how long the runs took.
 
     >>> space = Space(beta=(0, 1))
-    >>> obs = Observations.fromcounts_of(space, {"beta": [0.2, 0.8]}, satisfied=[10, 35], trials=50)
+    >>> obs = Observations.from_counts(space, {"beta": [0.2, 0.8]}, satisfied=[10, 35], trials=50)
     >>> obs
     <Observations: 2 points, 100 runs: 45 satisfied>
     >>> obs.frequency
@@ -106,7 +106,7 @@ class Observations:
             object.__setattr__(self, field, value)
 
     @classmethod
-    def fromcounts_of(
+    def from_counts(
         cls,
         space: Space,
         theta: object,

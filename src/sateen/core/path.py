@@ -83,7 +83,7 @@ class Path:
 
     >>> path = Path(times=[0, 2, 5], states=[[9, 1], [8, 2], [8, 1]], species=("S", "I"), end=10)
     >>> path
-    Path(S, I: 3 jumps, 0 to 10)
+    Path(S, I: 3 states, 0 to 10)
     >>> path.at(2), path.at(4.9)
     ({'S': 8.0, 'I': 2.0}, {'S': 8.0, 'I': 2.0})
     >>> path["I"]
@@ -130,7 +130,7 @@ class Path:
         return Path, (self.times, self.states, self.species, self.end, self.absorbed, dict(self.values))
 
     def __len__(self) -> int:
-        """How many jumps are recorded, the initial state among them."""
+        """How many states are recorded, the initial one among them."""
         return len(self.times)
 
     def __eq__(self, other: object) -> bool:
@@ -216,8 +216,8 @@ class Path:
 
     def __repr__(self) -> str:
         shown = ", ".join(self.species[:_SHOWN_SPECIES]) + (", …" if len(self.species) > _SHOWN_SPECIES else "")
-        jumps = "1 jump" if len(self) == 1 else f"{len(self)} jumps"
-        return f"Path({shown}: {jumps}, 0 to {number_text(self.end)}{', absorbed' if self.absorbed else ''})"
+        states = "1 state" if len(self) == 1 else f"{len(self)} states"
+        return f"Path({shown}: {states}, 0 to {number_text(self.end)}{', absorbed' if self.absorbed else ''})"
 
     def _repr_html_(self) -> str:
         skipped = len(self) - 2 * _SHOWN_ROWS

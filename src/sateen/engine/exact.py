@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from sateen.core.errors import ExactError, FormulaError, InputError, MissingValueError, nearest
+from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
 from sateen.engine.chain import BoolArray, Chain, FloatArray, columns, explore, shown
 from sateen.engine.limit import Limit
@@ -30,30 +31,30 @@ def exact(
     points: Points | Mapping[str, float] | Sequence[Mapping[str, float]],
     *,
     max_states: int = 1_000_000,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> FloatArray:
-    """P(formula | θ) at every point, to ten digits.
+    """P(formula | θ) at every point, to ten decimals.
 
     `points` are Points, a sequence of mappings θ, or one mapping, which is one point: the result is always an array of
-    one probability a point. `progress(done, total)` is called after each point.
+    one probability a point. `progress` is told of each.
 
     The formula is a boolean combination of F, G and U over conditions on the present state, with any windows, and of
     such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused by name, and so
     are models with events and models that reach more than `max_states` states before the formula is decided.
 
-    The error is at most 1e-10. Half of that is for the spans of time between the bounds of windows: what is cut off of
-    Poisson weights, states too improbable to follow, and stopping at a steady state. Half is for unbounded operators.
-    Rounding comes on top: of the n steps that n = (fastest rate out of a state) * (time) jumps need, each adds some
-    1e-16 of the probability at worst; as they are independent, the sum is more like 1e-16 * sqrt(n).
+    The absolute error is at most 1e-10. Half of it is for the spans of time between bounds of windows: what is cut off
+    Poisson weights, states too improbable to follow, stopping at a steady state. Half is for unbounded operators.
+    Rounding comes on top: a span takes about n = (fastest rate out of a state) * (length of the span) steps, each of
+    which adds some 1e-16 of the probability at worst; in practice roundings cancel, and the sum is about 1e-16 sqrt(n).
 
     >>> from sateen.logic.parser import stl
     >>> queue = Model.parse('''
     ...     species X = 0
     ...     arrive: 0 -> X @ 1 when X < 9
-    ...     serve:  X -> 0 @ mu when X > 0
+    ...     serve:  X -> 0 @ mu * min(X, 1)
     ... ''')
     >>> exact(queue, stl("F[0, 10] X == 9"), [{"mu": 1.0}, {"mu": 2.0}]).round(6)
-    array([0.08537 , 0.002512])
+    array([0.072067, 0.004931])
     """
     _check(model, formula, max_states)
     question = Question.of(formula)
@@ -62,13 +63,16 @@ def exact(
     probabilities = np.empty(len(cases))
     prepared: _Prepared | None = None
     space = None
-    # Points that share a state space come one after the other, so that it is built once.
-    for done, index in enumerate(sorted(range(len(cases)), key=spaces.__getitem__), start=1):
-        former = prepared if space == spaces[index] else None
-        prepared, rates = _prepared(model, question, cases[index], max_states, former)
-        probabilities[index], space = prepared.probability(rates), spaces[index]
-        if progress is not None:
-            progress(done, len(cases))
+    progress.start("exact", len(cases), "points")
+    try:
+        # Points that share a state space come one after the other, so that it is built once.
+        for index in sorted(range(len(cases)), key=spaces.__getitem__):
+            former = prepared if space == spaces[index] else None
+            prepared, rates = _prepared(model, question, cases[index], max_states, former)
+            probabilities[index], space = prepared.probability(rates), spaces[index]
+            progress.advance(1)
+    finally:
+        progress.finish()
     return probabilities
 
 

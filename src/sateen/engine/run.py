@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
-from sateen.core.expression import Expression, Operation, in_order, number_text
+from sateen.core.expression import Delayed, Expression, Operation, in_order, number_text
 from sateen.core.path import Path
 from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
 from sateen.logic.formula import Atom, Formula, subformulas
@@ -125,7 +125,7 @@ class Runner:
 
     def _fault(self, theta: dict[str, float], seed: int, point: int, run: int, max_events: int) -> Exception:
         """The error of a run that went wrong, told from its record."""
-        states, time, _ = _record(self.model, theta, seed, point, run, math.inf, max_events, self.formulas)
+        states, _, _ = _record(self.model, theta, seed, point, run, math.inf, max_events, self.formulas)
         state = dict(zip(self.model.species, states[-1, 2:].tolist(), strict=True))
         when = float(states[-1, 0])
         values = {**self.model.values(theta), **state}
@@ -140,9 +140,8 @@ class Runner:
             low, high = variable.low, variable.high
             value = state[variable.name]
             if (low is not None and value < low) or (high is not None and value > high):
-                return SimulationError(
-                    f"{variable.name} becomes {number_text(value)} {where}; a rate, or a guard, should prevent it\n{again}"
-                )
+                message = f"{variable.name} becomes {number_text(value)} {where}; a rate, or a guard, should prevent it"
+                return SimulationError(f"{message}\n{again}")
         for atom in (atom for formula in self.formulas for atom in _comparisons(formula)):
             if any(math.isnan(float(side.evaluate(values))) for side in atom.operands if not _delayed(side)):
                 remedy = f"guard the division with if(c, a, b)\n{again}"
@@ -226,8 +225,6 @@ def _comparisons(formula: Formula) -> list[Operation]:
 
 
 def _delayed(side: Expression) -> bool:
-    from sateen.core.expression import Delayed
-
     return any(isinstance(leaf, Delayed) for leaf in in_order(side))
 
 

@@ -1,4 +1,4 @@
-"""What generated kernels call: random bits, an exponential variate's logarithm, and the algebra of `logic`, compiled."""
+"""What generated kernels call: bits of numbers, the mixing of seeds, and the algebra of `logic`, compiled."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ until = _ALGEBRA["until"]
 
 
 @njit
-def filled(x: Any, n: int, last: int, beyond: bool, endless: bool, out: Any) -> int:
+def filled(x: Any, n: int, last: int, beyond: bool, endless: bool, out: Any) -> Any:
     """`known_until`, or the set as it is where everything is known. Room: n + 1."""
     if not endless:
         return known_until(x, n, last, beyond, out)

@@ -124,10 +124,16 @@ class Explanation:
             text.append(f"{label:<{widths[0]}}  {holds or 'never':<{widths[1]}}{doubt}".rstrip())
         return "\n".join(text)
 
+    @property
+    def lanes(self) -> list[tuple[str, int, list[tuple[float, float]], list[tuple[float, float]]]]:
+        """For a picture: each row's text, depth, and the times, up to the path's end, when it holds and is unknown."""
+        return [
+            (str(row.node), row.depth, _drawn(row.holds, self.end), _drawn(row.unknown, self.end)) for row in self.rows
+        ]
+
     def plot(self, ax: Any = None) -> Any:
         """A row for every subformula over time: filled where it holds, hatched where unknown."""
-        rows = [(str(row.node), row.depth, _drawn(row.holds), _drawn(row.unknown)) for row in self.rows]
-        return paint("explanation", rows, self.end, ax=ax)
+        return paint("explanation", self.lanes, self.end, ax=ax)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -140,8 +146,9 @@ def _list(spans: Sequence[Span], most: int = 4) -> str:
     return shown if len(spans) <= most else f"{shown} and {len(spans) - most} more"
 
 
-def _drawn(spans: Sequence[Span]) -> list[tuple[float, float]]:
-    return [(span.start, span.stop) for span in spans]
+def _drawn(spans: Sequence[Span], end: float) -> list[tuple[float, float]]:
+    """The spans as pairs, without those that begin only after the end."""
+    return [(span.start, span.stop) for span in spans if span.start < end or (span.start == end and span.closed_start)]
 
 
 def _with_depth(root: Node) -> Iterable[tuple[Node, int]]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from lark import Token, v_args
 
 from sateen.core.errors import FormulaError, nearest
-from sateen.core.expression import Delayed, Expression, Name, Operation, number
+from sateen.core.expression import COMPARISONS, Delayed, Expression, Name, Operation, number
 from sateen.core.grammar import ARITHMETIC, MAX_DEPTH, Builder, Language, Mistake, depth_of, refuse_overflow
 from sateen.logic.formula import (
     ALWAYS,
@@ -264,13 +264,41 @@ def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, st
     if kind in ("", "RPAR", "_AND", "_OR", "_IMPLIES", "_IFF", "_U") and value:
         shown = str(before)
         return f"{shown} is a number, not a property", f"compare it with something: {shown} > 0"
+    if kind in ("NAME", "QUOTED", "FUNCTION") and previous == "NUMBER":
+        return f"an operator is missing before {str(found)!r}", f"a product is written {before} * {found}"
     if kind in ("NAME", "QUOTED", "NUMBER", "LPAR", "_F", "_G", "_NOT", "TRUE", "FALSE") and (
         value or previous in ("RPAR", "TRUE", "FALSE")
     ):
         return f"an operator is missing before {str(found)!r}", "join formulas with &, |, -> or U[a, b]"
+    if kind == "COMPARISON" and text.startswith("=>", position - 1 if previous == "COMPARISON" else position):
+        return "=> is not an operator", "write >= for 'at least', -> for 'implies'"
     if kind == "COMPARISON" and previous == "COMPARISON":
-        return f"{before}{found} is not a comparison", "write >= for 'at least', -> for 'implies'"
+        return f"{before}{found} is not a comparison", f"write one of {' '.join(COMPARISONS)}"
+    if kind == "LSQB":
+        return "a window without an operator", "it stands behind F, G or U: (I > 0) U[100, 120] (I == 0)"
+    if kind in ("_AND", "_OR", "_IMPLIES", "_IFF", "_U") and previous == "RPAR":
+        return f"before {found} stands a number, not a property", "compare it with something: (I > 0)"
+    if kind == "STRANGE" and (spelt := _SYMBOLS.get(str(found))):
+        return f"{str(found)!r} has no meaning here", f"write {spelt}"
     return None
+
+
+# What people paste from papers, and how it is written here.
+_SYMBOLS: Final = {
+    "¬": "!",
+    "∧": "&",
+    "\N{LOGICAL OR}": "|",
+    "→": "->",
+    "⇒": "->",
+    "↔": "<->",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "◇": "F",
+    "◊": "F",
+    "□": "G",
+    "∞": "inf",
+}
 
 
 def _window_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:

@@ -123,7 +123,7 @@ class _Reader:
             rest = line.part(line.text.index(kind) + len(kind))
             for declared in rest.split(","):
                 self.declare(kind, declared)
-        elif "->" in line.text or "@" in line.text:
+        elif "@" in line.text or re.search(r"[-=]>|<[-=]", line.text):
             self.reaction(line)
         else:
             hint = nearest(kind, [*_KINDS, "parameters", "constants"])
@@ -180,8 +180,10 @@ class _Reader:
         self.reactions.append(_Reaction(transition, sides, rate))
 
     def sides(self, piece: _Piece) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
-        if re.search(r"<-|=>|-->|<=", piece.text):
-            piece.fail("a reaction has one arrow, ->", "write a reversible reaction as two reactions")
+        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", piece.text):
+            arrow = strange[0]
+            remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
+            piece.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
         parts = piece.text.split("->")
         if len(parts) != 2:
             piece.fail("a reaction has one arrow, ->", "it looks like  S + I -> 2 I @ beta * S * I")

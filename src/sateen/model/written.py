@@ -5,7 +5,7 @@ from __future__ import annotations
 from sateen.core.expression import Expression, Name, number_text
 from sateen.model.model import Model, Transition, Variable
 
-__all__ = ["written"]
+__all__ = ["happens", "written"]
 
 
 def written(model: Model) -> str:
@@ -32,13 +32,16 @@ def _declared_variable(variable: Variable) -> str:
     return f"{_spelt(variable.name)} = {variable.initial}{bounds}"
 
 
-def _written_transition(transition: Transition) -> str:
+def happens(transition: Transition) -> str:
+    """What a transition does, without its rate: `S + I -> 2 I`, or the assignments it makes."""
     if transition.update:
-        happens = _assigned(transition.update)
-    else:
-        happens = f"{_side(transition.consumed)} -> {_side(transition.produced)}"
+        return _assigned(transition.update)
+    return f"{_side(transition.consumed)} -> {_side(transition.produced)}"
+
+
+def _written_transition(transition: Transition) -> str:
     guard = "" if transition.guard is None else f" when {transition.guard}"
-    return f"{_spelt(transition.name)}: {happens} @ {transition.rate}{guard}"
+    return f"{_spelt(transition.name)}: {happens(transition)} @ {transition.rate}{guard}"
 
 
 def _side(pairs: tuple[tuple[str, int], ...]) -> str:

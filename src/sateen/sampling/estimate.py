@@ -102,7 +102,10 @@ def estimate(
     is undecided after `max_events` jumps, or at `max_time`. Run i is the one that `replay` shows for point 0, run i.
 
     >>> from sateen.logic.parser import stl
-    >>> decay = Model.parse("species X = 1; X -> 0 @ mass_action(k)")
+    >>> decay = Model.parse('''
+    ...     species X = 1
+    ...     X -> 0 @ mass_action(k)
+    ... ''')
     >>> found = estimate(decay, stl("F[0, 1] X == 0"), {"k": math.log(2)}, seed=1, runs=10_000)
     >>> found.lower < 0.5 < found.upper
     True

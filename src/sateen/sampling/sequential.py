@@ -125,7 +125,7 @@ def until_width(draw: Callable[[int], Tally], width: float, level: float, max_ru
     # The pilot grows as long as it is shorter than what its uncertainty costs.
     while (more := min(seen.runs // 2 + 1, pilot - seen.runs)) > 0:
         plan = _Plan(seen, width, 1.0 - _SHARES[0] * (1.0 - level), max_runs - seen.runs)
-        if seen.runs >= plan.runs(_nearest_half(seen)) - plan.runs(seen.satisfied / seen.runs):
+        if seen.runs >= plan.runs(_nearest_half(seen)) - plan.runs(_nearest_half(seen, level=0.0)):
             break
         seen += draw(more)
     found: list[tuple[Limits, Tally]] = []
@@ -175,9 +175,9 @@ class _Plan:
         return _width(clopper_pearson(runs * probability, runs, self.level)) <= room
 
 
-def _nearest_half(seen: Tally) -> float:
-    """Of the probabilities that the runs do not exclude, the one that needs the most runs."""
-    lower, upper = clopper_pearson(seen.satisfied, seen.runs, _PILOT_LEVEL, seen.undecided)
+def _nearest_half(seen: Tally, level: float = _PILOT_LEVEL) -> float:
+    """Of the probabilities that the runs do not exclude at that level, the one that needs the most runs."""
+    lower, upper = clopper_pearson(seen.satisfied, seen.runs, level, seen.undecided)
     return min(max(0.5, lower), upper)
 
 
@@ -233,7 +233,7 @@ def until_answered(
     """Runs until the test is decided, and its decision; "undecided" after `max_runs`.
 
     `draw(n)` makes the next n runs and says of each whether it satisfied the formula, and, in a row for every reason,
-    whether it stayed undecided. The test is made twice, with the undecided runs read as violations, and as satisfactions.
+    whether it stayed undecided. The test is made twice: undecided runs are read as violations, and as satisfactions.
     The hidden evidence lies in between; so where both readings decide alike, the test on the hidden bits has decided so
     before, and errs no more often. Where they decide differently, more runs do not help.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import PurePath
+from textwrap import shorten
 from typing import Any, Final, TypeAlias
 
 import matplotlib as mpl
@@ -24,9 +25,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from sateen.core.errors import InputError
+from sateen.core.expression import number_text
+from sateen.core.observations import Observations
 from sateen.core.path import Path
 
-__all__ = ["explanation", "path", "save"]
+__all__ = ["explanation", "observations", "path", "path_with_explanation", "save"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]
@@ -44,6 +47,7 @@ _FONT_SIZE: Final = 9.0
 _MONOSPACE_WIDTH: Final = 0.64  # of a character, in font sizes: 0.60 in print, up to 0.64 on a grid of pixels
 _LABEL_LENGTH: Final = 56  # characters of a formula beside its lane, the indentation not counted
 _INDENTATION: Final = 2  # characters for each step into the formula
+_NINETY_FIVE: Final = 1.959963984540054  # standard deviations of a normal variable hold 95 % of it between them
 _LANE_INCHES: Final = 0.3  # of height for each lane
 
 # What makes two runs write the same bytes: no date, and identifiers that depend on the drawing alone.
@@ -109,6 +113,49 @@ def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None) -> Axe
     _label_lanes(axes, labels)
     _legend_above(axes, [true for _, _, true, _ in lanes], [unknown for _, _, _, unknown in lanes])
     return axes
+
+
+def observations(obs: Observations, ax: Axes | None = None) -> Axes:
+    """The frequencies at each point: over one parameter with 95 % intervals, over two as colours.
+
+    An interval is Wilson's, from the least frequency that the undecided runs leave open to the greatest; that range
+    itself is a grey band behind it. A point with undecided runs is hollow, or ringed; one without runs is left out.
+    """
+    seen = obs[obs.trials > 0]
+    axes = _new_axes(6.4, 3.4 if len(obs.space) == 1 else 4.8) if ax is None else ax
+    low, high = seen.frequency_bounds.T
+    middle, open_ended = (low + high) / 2, seen.undecided > 0
+    names, ranges = obs.space.names, list(obs.space.ranges.values())
+    _dress(axes)
+    axes.set_xscale(ranges[0].scale)
+    axes.set_xlabel(names[0], fontsize=_FONT_SIZE, parse_math=False)
+    x = seen.theta[:, 0]
+    if len(names) == 1:
+        below, above = _wilson(low, seen.trials)[0], _wilson(high, seen.trials)[1]
+        look: dict[str, Any] = {"rasterized": len(seen) > _POINTS_DRAWN_AS_LINES}
+        axes.vlines(x[open_ended], low[open_ended], high[open_ended], color=_FAINT, linewidth=5.0, zorder=1, **look)
+        axes.vlines(x, below, above, color=_HOLDS, linewidth=0.8, alpha=0.6, zorder=2, **look)
+        for chosen, face in ((~open_ended, _HOLDS), (open_ended, "white")):
+            axes.plot(x[chosen], middle[chosen], "o", color=_HOLDS, markerfacecolor=face, markersize=3.5, **look)
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_ylabel("frequency", fontsize=_FONT_SIZE)
+        axes.grid(axis="y", color=_FAINT, linewidth=0.6)
+        return axes
+    edges = np.where(open_ended, _COLOURS[1], "none")
+    shape = axes.scatter(x, seen.theta[:, 1], c=middle, vmin=0, vmax=1, cmap="cividis", s=18, edgecolors=edges.tolist())
+    shape.set_rasterized(len(seen) > _POINTS_DRAWN_AS_LINES)
+    axes.set_yscale(ranges[1].scale)
+    axes.set_ylabel(names[1], fontsize=_FONT_SIZE, parse_math=False)
+    axes.figure.colorbar(shape, ax=axes).set_label("frequency", fontsize=_FONT_SIZE)
+    return axes
+
+
+def _wilson(frequency: FloatArray, trials: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    """The ends of Wilson's interval at 95 %."""
+    share = _NINETY_FIVE**2 / trials
+    centre = (frequency + share / 2) / (1 + share)
+    half = np.sqrt(share * frequency * (1 - frequency) + share**2 / 4) / (1 + share)
+    return centre - half, centre + half
 
 
 def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
@@ -225,39 +272,26 @@ def _elided(label: str) -> str:
     return f"{label[: kept - kept // 2]}…{label[-(kept // 2) :]}"
 
 
-_lanes: Final = explanation  # a name that the parameter below does not hide
-
-
-def path_with_explanation(path: Path, explanation: Any) -> Figure:
+def path_with_explanation(path: Path, explained: Any) -> Figure:
     """A path above, and below it, over the same time, when each part of a formula holds.
 
-    `explanation` is what `sateen.explain` returns. The lanes bear their labels on top, so that both panels are wide.
+    `explained` is what `sateen.explain` returns. The lanes bear their labels on top, so that both panels are wide.
     """
-    from textwrap import shorten
-
-    from sateen.core.expression import number_text
-
-    end = explanation.end
-    labels = [" " * (_INDENTATION * row.depth) + _elided(str(row.node)) for row in explanation.rows]
+    lanes = explained.lanes
+    labels = [" " * (_INDENTATION * depth) + _elided(label) for label, depth, _, _ in lanes]
     heights = (2.8, 0.45 * len(labels))
     figure = Figure(figsize=(7.2, 0.9 + sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     path.plot(ax=upper)
-    lanes = [("", 0, _drawn(row.holds, end), _drawn(row.unknown, end)) for row in explanation.rows]
-    _lanes(lanes, end, ax=lower)
+    explanation([("", 0, holds, unknown) for _, _, holds, unknown in lanes], explained.end, ax=lower)
     for height, label in enumerate(labels):
         place = {"xytext": (2, 1), "textcoords": "offset points", "va": "bottom", "parse_math": False}
         lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=_FONT_SIZE, **place)
     lower.set_ylim(max(len(labels), 1) - 0.6, -0.8)  # room for the topmost label
     values = ", ".join(f"{name} = {number_text(value)}" for name, value in path.values.items())
-    titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explanation.verdict}"
+    titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explained.verdict}"
     for axes, title in zip((upper, lower), titles, strict=True):
         axes.set_title(title, loc="left", fontsize=_FONT_SIZE, parse_math=False)
     upper.set_xlabel("")
     return figure
-
-
-def _drawn(spans: Iterable[Any], end: float) -> list[Span]:
-    """The spans as pairs, without those that begin just after the end."""
-    return [(span.start, span.stop) for span in spans if span.start < end or (span.start == end and span.closed_start)]

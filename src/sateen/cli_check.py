@@ -1,0 +1,225 @@
+"""The command `check`: the probability at one θ, from runs, with its interval; a test; exact; and one run replayed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from sateen.cli import (
+    _END,
+    _JSON,
+    _PLOT,
+    _aligned,
+    _explanation_content,
+    _formula,
+    _load,
+    _output,
+    _pairs,
+    _path_content,
+    _print_json,
+    _text,
+    _warn,
+    _write,
+    main,
+)
+from sateen.core.errors import ExactError
+
+if TYPE_CHECKING:
+    from sateen.core.path import Path
+    from sateen.logic.formula import Formula
+    from sateen.model.model import Model
+    from sateen.sampling.estimate import Estimate
+
+__all__ = ["check"]
+
+_SHOWN_ROWS: Final = 10  # at each end of the table of a run
+_COUNT: Final = click.IntRange(1)
+_REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
+
+
+@main.command(short_help="How probable it is that a run satisfies a formula.")
+@click.argument("model")
+@click.option("-p", "--property", "text", required=True, metavar="FORMULA", help="What a run is to satisfy.")
+@click.option("--at", multiple=True, callback=_pairs, metavar="a=1,b=2", help="Values of parameters; repeatable.")
+@click.option("--runs", type=_COUNT, metavar="N", help="Make N runs; 10000 if nothing else is said.")
+@click.option("--width", type=float, metavar="W", help="Make as many runs as an interval of width W needs.")
+@click.option("--test", metavar="'P>0.3'", help="Make as many runs as a yes or no needs.")
+@click.option(
+    "--indifference",
+    type=float,
+    default=0.01,
+    show_default=True,
+    metavar="D",
+    help="How near to the threshold of a test either answer will do.",
+)
+@click.option("--error", type=float, default=0.05, show_default=True, metavar="E", help="How often a test may err.")
+@click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="How often intervals cover.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Same seed, same runs.")
+@_END
+@click.option("--max-runs", type=_COUNT, default=10_000_000, metavar="N", help="The most runs for a width or a test.")
+@click.option("--max-events", type=_COUNT, default=1_000_000, metavar="N", help="A run is undecided after N jumps.")
+@click.option("--max-time", type=float, default=math.inf, metavar="T", help="A run is undecided at time T.")
+@click.option("--exact", "exactly", is_flag=True, help="Also compute the probability, where the model is finite.")
+@click.option("--replay", type=click.IntRange(0), metavar="RUN", help="Also show one of the runs, counted from 0.")
+@click.option("--csv", callback=_output, metavar="FILE", help="Write the replayed run as a table.")
+@_PLOT
+@_JSON
+def check(
+    model: str,
+    text: str,
+    at: Mapping[str, float],
+    runs: int | None,
+    width: float | None,
+    test: str | None,
+    indifference: float,
+    error: float,
+    level: float,
+    seed: int,
+    end: float | None,
+    max_runs: int,
+    max_events: int,
+    max_time: float,
+    exactly: bool,
+    replay: int | None,
+    csv: str | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Estimate how probable it is that a run of the MODEL in a file satisfies a formula.
+
+    The exit code is 0 whatever the answer. Run RUN of --replay is the very one that was counted.
+
+    \b
+    sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --exact
+    sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --test "P > 0.05"
+    sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --replay 17 --plot run.svg
+    """
+    if sum(each is not None for each in (runs, width, test)) > 1:
+        raise click.UsageError("--runs, --width and --test each say how many runs to make; give one of them")
+    if replay is None and (csv or plot):
+        raise click.UsageError("--csv and --plot show a single run; say which with --replay RUN")
+
+    from sateen.cli_progress import Bar
+    from sateen.sampling.estimate import estimate
+
+    system = _load(model)
+    _warn(system)
+    values = system.values(at)
+    constants = {each.name: values[each.name] for each in system.constants if math.isfinite(values[each.name])}
+    formula = _formula(text, constants, end, "name a constant of the model, or write a number")
+    found = estimate(
+        system,
+        formula,
+        at,
+        seed=seed,
+        runs=runs,
+        width=width,
+        test=test,
+        level=level,
+        indifference=indifference,
+        error=error,
+        max_runs=max_runs,
+        max_events=max_events,
+        max_time=max_time,
+        progress=Bar(),
+    )
+    content: dict[str, Any] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
+    content |= {"horizon": formula.horizon, "seed": seed, **_content(found)}
+    if not as_json:  # what took long to find is not lost if something goes wrong hereafter
+        given = ", ".join(f"{name} = {_text(value)}" for name, value in values.items())
+        click.echo(f"{model}, seed {seed}; {given}\n{formula}\n")
+        for line in _lines(found, {"max_events": max_events, "max_time": max_time}):
+            click.echo(line)
+    if exactly:
+        probability, refusal = _exact(system, formula, at)
+        content |= {"exact": probability, "exact_refused": refusal or None}
+        if not as_json:
+            click.echo(_exact_line(found, probability, refusal))
+    files: list[str] = []
+    if replay is not None:
+        from sateen.logic.monitor import explain
+
+        path = replayed(system, formula, at, seed, replay, max_events, max_time)
+        explanation = explain(formula, path)
+        files = _write(path, explanation, csv, plot)
+        content["replay"] = {"run": replay, "path": _path_content(path), **_explanation_content(explanation)}
+        if not as_json:
+            stranger = ", which was not among them" if replay >= found.runs + found.planning else ""
+            table = [] if files else [*_table(path), ""]
+            click.echo("\n".join(["", f"run {replay}{stranger}", *table, str(explanation), *files]))
+    if as_json:
+        _print_json({**content, "files": files})
+
+
+def replayed(
+    model: Model, formula: Formula, theta: Mapping[str, float], seed: int, run: int, max_events: int, max_time: float
+) -> Path:
+    """The run that `estimate` counted as number `run`, for as long as the formula needs."""
+    from sateen.core.path import Verdict
+    from sateen.engine.run import replay
+    from sateen.logic.monitor import monitor
+
+    limit = min(formula.horizon, max_time) or 1.0  # a formula about time 0 alone is shown with some of what follows
+    until = limit if math.isfinite(limit) else 1.0
+    while True:
+        path = replay(model, theta, until=until, seed=seed, run=run, max_events=max_events)
+        known = path.end < until or monitor(formula, path) is not Verdict.UNKNOWN
+        if known or until >= min(limit, 1e300):
+            return path
+        until = min(2.0 * until, limit)
+
+
+def _exact(model: Model, formula: Formula, theta: Mapping[str, float]) -> tuple[float | None, str]:
+    """The probability, or why it cannot be computed."""
+    from sateen.engine.exact import exact
+
+    try:
+        return float(exact(model, formula, theta)[0]), ""
+    except ExactError as error:
+        return None, str(error)
+
+
+def _exact_line(found: Estimate, probability: float | None, refusal: str) -> str:
+    if probability is None:
+        return f"not exact: {refusal}"
+    inside = found.lower <= probability <= found.upper
+    return f"exact: P = {probability:.10f}, {'inside' if inside else 'outside'} the interval"
+
+
+def _lines(found: Estimate, caps: Mapping[str, float]) -> Iterator[str]:
+    """The estimate in words."""
+    least, most = (count / found.runs for count in (found.satisfied, found.satisfied + found.undecided))
+    shown = f"P = {least:.6g}" if least == most else f"P is between {least:.6g} and {most:.6g} as counted"
+    yield f"{shown}: {found.satisfied:,} of {found.runs:,} runs satisfy it"
+    for reason, count in found.reasons.items():
+        remedy = f"; {_REMEDIES[reason]} may be raised" if reason in _REMEDIES else ""
+        yield f"{count:,} runs are undecided: they reached {reason} = {_text(caps[reason])}{remedy}"
+    yield found.claim
+    belief = f"P is from {found.bayes_lower:.4g} to {found.bayes_upper:.4g} with probability {100 * found.level:.10g} %"
+    yield f"Bayes: {belief}, if all values were equally likely before"
+    planning = f" and {found.planning:,} to plan them" if found.planning else ""
+    rate = f"{found.events / max(found.seconds, 1e-9) / 1e6:.3g} million a second"
+    yield f"{found.runs:,} runs{planning}: {found.events:,} events in {found.seconds:.3g} s, {rate}"
+
+
+def _content(found: Estimate) -> dict[str, Any]:
+    """The estimate as plain data; JSON knows no NaN."""
+    from dataclasses import fields
+
+    content = {each.name: getattr(found, each.name) for each in fields(found)}
+    unknown = math.isnan(found.probability)
+    return {**content, "probability": None if unknown else found.probability, "reasons": dict(found.reasons)}
+
+
+def _table(path: Path) -> list[str]:
+    """A line for every jump; of a long run, the first and the last ones."""
+    hidden = len(path) - 2 * _SHOWN_ROWS if len(path) > 2 * _SHOWN_ROWS + 1 else 0
+    shown = [row for row in range(len(path)) if not (hidden and _SHOWN_ROWS <= row < _SHOWN_ROWS + hidden)]
+    rows = [[f"{path.times[row]:.6g}", *map(_text, path.states[row])] for row in shown]
+    lines = list(_aligned([["time", *path.species], *rows], str.rjust))
+    if hidden:
+        lines.insert(1 + _SHOWN_ROWS, f"… {hidden:,} more, which --csv FILE writes …")
+    return [*lines, "absorbed: nothing happens any more" if path.absorbed else f"known until {_text(path.end)}"]

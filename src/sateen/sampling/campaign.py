@@ -1,0 +1,252 @@
+"""How the runs of a campaign get done: cut into chunks, handed out, and entered as they come back.
+
+Chunks are sized so that each takes about half a second, from what the ones before took; the counts do not depend on it.
+Ctrl-C never falls between a chunk that is done and its entry in the ledger and in the store.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.counts import IntArray
+from sateen.core.errors import InputError, SimulationError, StoreError
+from sateen.core.progress import Progress
+from sateen.sampling.ledger import Chunk, Interval, Ledger, Source, Tally
+from sateen.sampling.store import StoredCampaign
+
+__all__ = ["Campaign", "Pace"]
+
+_SECONDS: Final = 0.4  # that a chunk should take
+_LEAST_SECONDS: Final = 0.05  # that a chunk should take when there is little left to share out
+_GROWTH: Final = 4  # times the largest chunk so far
+_FIRST_SIZE: Final = 64  # runs of the first chunks of a source that is fast
+_MOST_POINTS: Final = 1 << 17  # in a chunk: its tables take some ten megabytes
+_IN_FLIGHT: Final = 2  # chunks for each worker: one that it runs, one that waits
+_LOOK_UP: Final = 0.2  # seconds after which a wait looks for Ctrl-C, which does not wake it on every system
+
+
+class Campaign:
+    """Runs to be made by `workers`, or by the workers of an executor, until the ledger has no gap."""
+
+    def __init__(
+        self,
+        source: Source,
+        theta: npt.NDArray[np.float64],
+        ledger: Ledger,
+        *,
+        workers: int,
+        executor: Executor | None,
+        chunk: int | None,
+        progress: Progress,
+        stored: StoredCampaign | None,
+    ) -> None:
+        self.source = source
+        self.theta = theta
+        self.ledger = ledger
+        self.executor = executor
+        self.workers = workers
+        self.progress = progress
+        self.stored = stored
+        self._inline = workers == 1 and executor is None
+        self.pace = Pace(chunk, workers, first=_FIRST_SIZE if source.brief else 1)
+        self._mark = time.perf_counter()
+
+    def run(self) -> None:
+        """Make all runs that are missing."""
+        gaps = self.ledger.gaps()
+        self._mark = time.perf_counter()
+        own = None if self.executor or self._inline else ThreadPoolExecutor(self.workers, "sateen")
+        try:
+            while gaps:
+                clear = self._gather(self.executor or own or _Inline(), gaps)
+                gaps = [] if clear else self._caught_up()
+        finally:
+            if own:
+                own.shutdown(wait=False, cancel_futures=True)
+
+    def run_here(self, interval: Interval) -> None:
+        """Make a few runs in this thread, and do not count the time: something was compiled or loaded for them."""
+        points, items = self.ledger.items(*interval)
+        tally = self.source.count(self.theta[points], items)
+        with _uninterrupted():
+            self._enter(interval, tally, 0.0)
+
+    def _gather(self, executor: Executor, gaps: Iterable[Interval]) -> bool:
+        """Make the runs in the gaps; stops early, and returns False, where another process has made some of them."""
+        pieces = self._cut(list(gaps))
+        waiting: dict[Future[tuple[Tally, float]], Interval] = {}
+        clear = True
+        room = 1 if self._inline else _IN_FLIGHT * self.workers
+        # Work that is done at once, in this thread, must itself be open to Ctrl-C if it may take long.
+        handing_out = nullcontext if self._inline and not self.source.brief else _uninterrupted
+        try:
+            while True:
+                while clear and len(waiting) < room and (piece := next(pieces, None)):
+                    points, items = self.ledger.items(*piece)
+                    with handing_out():
+                        future = executor.submit(_counted, self.source, self.theta[points], items)
+                        waiting[future] = piece
+                if not waiting:
+                    return clear
+                finished, _ = wait(waiting, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    clear &= self._take(waiting, future)
+        except KeyboardInterrupt:
+            self._drain(waiting)
+            raise
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def _cut(self, gaps: list[Interval]) -> Iterator[Interval]:
+        """The gaps in pieces, each sized when it is asked for."""
+        left = sum(stop - first for first, stop in gaps)
+        for first, stop in gaps:
+            while first < stop:
+                end = self.ledger.within(first, min(stop, first + self.pace.size(left)), _MOST_POINTS)
+                yield first, end
+                left -= end - first
+                first = end
+
+    def _take(self, waiting: dict[Future[tuple[Tally, float]], Interval], future: Future[tuple[Tally, float]]) -> bool:
+        """Enter a chunk that came back; False if another process had been faster."""
+        try:
+            tally, seconds = future.result()
+        except Exception as error:
+            if (explained := _explained(error)) is error:
+                raise
+            raise explained from error
+        with _uninterrupted():
+            interval = waiting.pop(future)
+            now = time.perf_counter()
+            entered = self._enter(interval, tally, now - self._mark)
+            self._mark = now
+        self.pace.learn(interval[1] - interval[0], seconds)
+        self.source.judge(self.ledger)
+        return entered
+
+    def _enter(self, interval: Interval, tally: Tally, seconds: float) -> bool:
+        """The store comes first: what it refuses, because it is there already, must not be counted here either."""
+        chunk = Chunk(*interval, tally, seconds)
+        try:
+            free = self.stored is None or self.stored.add(chunk)
+        except StoreError:
+            self.ledger.add(chunk)
+            raise
+        if free:
+            self.ledger.add(chunk)
+            self.progress.advance(chunk.stop - chunk.first)
+        return free
+
+    def _drain(self, waiting: dict[Future[tuple[Tally, float]], Interval]) -> None:
+        """Enter what is being run; what has not begun is dropped. A second Ctrl-C ends the waiting."""
+        for future in [future for future in waiting if future.cancel()]:
+            del waiting[future]
+        while waiting:
+            finished, _ = wait(waiting, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+            for future in finished:
+                if future.cancelled() or future.exception() is not None:
+                    del waiting[future]
+                else:
+                    self._take(waiting, future)
+
+    def _caught_up(self) -> list[Interval]:
+        """The gaps after a look at what other processes have stored; half of the widest is left to them for now."""
+        assert self.stored is not None
+        before = self.ledger.done
+        self.ledger.clear()
+        self.stored.load(self.ledger)
+        self.progress.advance(self.ledger.done - before)
+        gaps = self.ledger.gaps()
+        if not gaps:
+            return gaps
+        widest = max(range(len(gaps)), key=lambda index: gaps[index][1] - gaps[index][0])
+        first, stop = gaps[widest]
+        middle = (first + stop) // 2
+        ordered = [(middle, stop), *gaps[widest + 1 :], *gaps[:widest], (first, middle)]
+        return [(low, high) for low, high in ordered if low < high]
+
+
+class Pace:
+    """How large the next chunk should be, learnt from the ones before; or a size that never changes."""
+
+    def __init__(self, fixed: int | None, workers: int, first: int) -> None:
+        self.fixed = fixed
+        self.workers = workers
+        self._next = first
+        self._largest = first
+        self._rate = math.inf  # runs a second
+
+    def size(self, left: int) -> int:
+        """How many runs to take, of so many that are left: towards the end less, so that all workers end together."""
+        if self.fixed is not None:
+            return self.fixed
+        share = math.ceil(left / (_IN_FLIGHT * self.workers))
+        least = 1 if math.isinf(self._rate) else int(self._rate * _LEAST_SECONDS)
+        return max(1, min(self._next, max(share, least)))
+
+    def learn(self, runs: int, seconds: float) -> None:
+        """Take note of how long a chunk took."""
+        rate = runs / max(seconds, 1e-6)
+        self._rate = rate if math.isinf(self._rate) else min(rate, (self._rate + rate) / 2)
+        self._largest = max(self._largest, runs)
+        self._next = max(1, min(int(self._rate * _SECONDS), _GROWTH * self._largest))
+
+
+class _Inline(Executor):
+    """Does the work at once, in the thread that hands it out."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _counted(source: Source, theta: npt.NDArray[np.float64], items: IntArray) -> tuple[Tally, float]:
+    """The tally of the items, and how many seconds it took; a function that other processes find by its name."""
+    start = time.perf_counter()
+    return source.count(theta, items), time.perf_counter() - start
+
+
+def _explained(error: Exception) -> Exception:
+    """What an executor says, in words that say what next."""
+    words = str(error)
+    if isinstance(error, BrokenExecutor):
+        return SimulationError(f"a worker of the executor died: {words}\n  out of memory? what is stored is kept")
+    if "pickle" in words.lower() or "local object" in words or type(error).__name__ == "PicklingError":
+        return InputError(
+            f"the black box cannot be sent to other processes: {words}\n"
+            "  define it with `def` at the top level of a module, or use workers= for threads"
+        )
+    return error
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C takes effect after the block. Only the main thread ever sees it."""
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if main else None
+    if not callable(handler):
+        yield
+        return
+    pressed: list[tuple[Any, ...]] = []
+    signal.signal(signal.SIGINT, lambda *how: pressed.append(how))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if pressed:
+            handler(*pressed[0])

@@ -1,0 +1,157 @@
+"""The book of a campaign: which of its runs are done, and what they counted.
+
+All runs of all points are laid end to end: first those of point 0, then those of point 1, and so on. So any piece of
+work, be it many points or a part of the runs of one, is an interval of whole numbers [first, stop), and what is left
+to do is a list of gaps. Counts are sums over disjoint intervals: they are the same however the work was cut, and in
+whatever order it came back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.counts import IntArray
+from sateen.core.observations import Failure
+
+__all__ = ["MOST_FAILURES", "Chunk", "Interval", "Ledger", "Source", "Tally"]
+
+Interval: TypeAlias = tuple[int, int]
+MOST_FAILURES: Final = 100  # of the runs that failed, so many are kept: the first
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What some runs came to, by point: `satisfied` is (formulas, points), `undecided` (formulas, reasons, points)."""
+
+    satisfied: IntArray
+    undecided: IntArray
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The tally of the runs [first, stop), over the points they belong to, and the seconds that passed for them."""
+
+    first: int
+    stop: int
+    tally: Tally
+    seconds: float
+
+
+class Source(Protocol):
+    """What makes runs: a model with its engine, or a black box. It travels to other processes."""
+
+    @property
+    def size(self) -> int:
+        """How many formulas are decided on each run."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a run may stay undecided."""
+
+    @property
+    def brief(self) -> bool:
+        """Whether a chunk is soon over, so that Ctrl-C can wait for it."""
+
+    @property
+    def cold(self) -> bool:
+        """Whether the first run has to wait for a compiler."""
+
+    def count(self, theta: npt.NDArray[np.float64], items: IntArray) -> Tally:
+        """The tally of every item (point index, first run, number of runs), each under its row of `theta`."""
+
+    def asked(self) -> dict[str, Any]:
+        """All that decides what a run comes to, beside the point and the seed, as JSON has it."""
+
+    def judge(self, ledger: Ledger) -> None:
+        """Raise if what is counted so far shows that going on is useless."""
+
+
+class Ledger:
+    """The counts of a campaign so far, and what of it is still to do."""
+
+    def __init__(self, runs: IntArray, size: int, reasons: tuple[str, ...]) -> None:
+        self.runs = runs
+        self.reasons = reasons
+        self.size = size
+        self._ends = np.cumsum(runs)
+        self.total = int(self._ends[-1]) if len(runs) else 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all counts."""
+        self.satisfied = np.zeros((self.size, len(self.runs)), np.int64)
+        self._undecided: dict[str, IntArray] = {}  # most campaigns have none, and they are as large as `satisfied`
+        self._done: list[Interval] = []  # disjoint, apart from each other, in order
+        self.failures: tuple[Failure, ...] = ()
+        self.seconds = 0.0
+        self.done = 0
+
+    def items(self, first: int, stop: int) -> tuple[slice, IntArray]:
+        """The points of the runs [first, stop), and an item (point index, first run, number of runs) for each."""
+        points = self._points(first, stop)
+        index = np.arange(points.start, points.stop)
+        begin = self._ends[points] - self.runs[points]
+        from_run = np.maximum(first - begin, 0)
+        number = np.minimum(stop - begin, self.runs[points]) - from_run
+        return points, np.column_stack([index, from_run, number])
+
+    def within(self, first: int, stop: int, most_points: int) -> int:
+        """The largest stop, up to `stop`, for which [first, stop) has at most so many points."""
+        points = self._points(first, stop)
+        if points.stop - points.start <= most_points:
+            return stop
+        return int(self._ends[points.start + most_points - 1])
+
+    def add(self, chunk: Chunk) -> None:
+        """Enter a chunk, of whose runs none is entered yet."""
+        place = bisect(self._done, (chunk.first, chunk.stop))
+        before, after = self._done[:place][-1:], self._done[place:][:1]
+        if (before and before[0][1] > chunk.first) or (after and after[0][0] < chunk.stop):
+            raise AssertionError(f"the runs {chunk.first} to {chunk.stop} are entered already")
+        points = self._points(chunk.first, chunk.stop)
+        self.satisfied[:, points] += chunk.tally.satisfied
+        for index, reason in enumerate(self.reasons):
+            if (undecided := chunk.tally.undecided[:, index]).any():
+                self._undecided.setdefault(reason, np.zeros_like(self.satisfied))[:, points] += undecided
+        failures = sorted((*self.failures, *chunk.tally.failures), key=lambda each: (each.point, each.run))
+        self.failures = tuple(failures[:MOST_FAILURES])
+        low = before.pop()[0] if before and before[0][1] == chunk.first else chunk.first
+        high = after.pop()[1] if after and after[0][0] == chunk.stop else chunk.stop
+        self._done = [span for span in self._done if span[1] < low or span[0] > high]
+        self._done.insert(bisect(self._done, (low, high)), (low, high))
+        self.seconds += chunk.seconds
+        self.done += chunk.stop - chunk.first
+
+    def gaps(self) -> list[Interval]:
+        """The runs that are not entered."""
+        edges = [0, *(edge for span in self._done for edge in span), self.total]
+        return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+
+    def undecided(self, formula: int) -> dict[str, IntArray]:
+        """The undecided runs of each point, by reason."""
+        return {reason: counts[formula] for reason, counts in self._undecided.items()}
+
+    def trials(self) -> IntArray:
+        """How many runs of each point are entered."""
+        if self.done == self.total:
+            return self.runs
+        edges = np.array([edge for span in self._done for edge in span], np.int64)
+        lengths = np.concatenate([[0], np.cumsum(edges[1::2] - edges[::2])])
+
+        def entered(place: IntArray) -> IntArray:
+            """How many runs before a place are entered."""
+            begun = np.searchsorted(edges[::2], place)
+            over = np.maximum(edges[1::2][begun - 1] - place, 0) if len(edges) else np.zeros_like(place)
+            return np.asarray(lengths[begun] - np.where(begun > 0, over, 0))
+
+        return entered(self._ends) - entered(self._ends - self.runs)
+
+    def _points(self, first: int, stop: int) -> slice:
+        low, high = np.searchsorted(self._ends, [first, stop - 1], side="right").tolist()
+        return slice(low, high + 1)

@@ -1,0 +1,288 @@
+"""`observe`: many runs at many points, and how many of them satisfy a formula."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.archive import File
+from sateen.core.counts import counts_of
+from sateen.core.errors import InputError, Interrupted, StoreError
+from sateen.core.observations import Observations
+from sateen.core.progress import SILENT, Progress
+from sateen.core.space import Points, Range
+from sateen.logic.formula import Formula
+from sateen.model.model import Model
+from sateen.sampling.blackbox import BlackBox, Function, name_of
+from sateen.sampling.campaign import Campaign
+from sateen.sampling.ledger import Ledger, Source
+from sateen.sampling.relevance import relevant
+from sateen.sampling.store import Store
+
+__all__ = ["observe"]
+
+_MAX_EVENTS: Final = 1_000_000
+_MOST_SEED: Final = 2**63
+_CHECKED_AT_ONCE: Final = 1 << 17  # points
+
+
+@overload
+def observe(
+    model: Model | Function,
+    formula: Formula | None,
+    points: Points,
+    runs: int | npt.ArrayLike,
+    *,
+    seed: int,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    store: File | None = None,
+    progress: Progress = SILENT,
+    max_events: int = _MAX_EVENTS,
+    max_time: float = math.inf,
+    max_population: int | None = None,
+    chunk: int | None = None,
+) -> Observations: ...
+@overload
+def observe(
+    model: Model | Function,
+    formula: Mapping[str, Formula],
+    points: Points,
+    runs: int | npt.ArrayLike,
+    *,
+    seed: int,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    store: File | None = None,
+    progress: Progress = SILENT,
+    max_events: int = _MAX_EVENTS,
+    max_time: float = math.inf,
+    max_population: int | None = None,
+    chunk: int | None = None,
+) -> dict[str, Observations]: ...
+def observe(
+    model: Model | Function,
+    formula: Formula | Mapping[str, Formula] | None,
+    points: Points,
+    runs: int | npt.ArrayLike,
+    *,
+    seed: int,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    store: File | None = None,
+    progress: Progress = SILENT,
+    max_events: int = _MAX_EVENTS,
+    max_time: float = math.inf,
+    max_population: int | None = None,
+    chunk: int | None = None,
+) -> Observations | dict[str, Observations]:
+    """How many of `runs` independent runs of the model, at each of the points, satisfy the formula.
+
+    `runs` is a number, or one for each point. A run is fixed by (seed, point index, run index), so the counts are the
+    same for any `workers`, `executor` and `chunk` (the number of runs that are handed out at once). A dict of formulas
+    is decided on one set of runs, and a dict comes back.
+
+    A run that fires `max_events` transitions, or passes `max_time`, or in which a count passes `max_population`, before
+    the verdict is known, is undecided. With `store`, the name of a file, every chunk is kept as it is done: a campaign
+    that was stopped goes on where it was, and one that is complete is not run again. Ctrl-C raises Interrupted, which
+    has what is done.
+
+    In the place of the model a black box will do: `callable(theta: dict, rng: numpy Generator)` that returns a bool,
+    with `formula=None`, or a Path.
+
+    >>> from sateen import Space, stl
+    >>> model = Model.parse("species A = 10; A -> 0 @ mass_action(k)".replace(";", chr(10)))
+    >>> points = Space(k=(0.1, 2.0)).grid(3)
+    >>> obs = observe(model, stl("F[0, 2] A == 0"), points, runs=1000, seed=1)
+    >>> bool(abs(obs.frequency[-1] - (1 - np.exp(-4.0)) ** 10) < 0.05)
+    True
+    """
+    named = _named(formula)
+    _check(model, named, points, seed, workers, executor, chunk)
+    counts = counts_of(runs, len(points), "runs")
+    asked = tuple(sorted(set(named.values()), key=lambda each: (str(each), each.end is not None, each.end or 0.0)))
+    caps = _Caps(max_events, max_time, max_population)
+    source = _source(model, asked, points, int(seed), caps)
+    ledger = Ledger(counts, source.size, source.reasons)
+    hands = workers or (1 if executor is None and isinstance(source, BlackBox) else _processors())
+
+    def found() -> Observations | dict[str, Observations]:
+        decided: dict[str, Formula | None] = {**named} or {"": None}
+        each = {
+            name: _observations(model, one, points, int(seed), caps, ledger, asked.index(one) if one else 0)
+            for name, one in decided.items()
+        }
+        return each if isinstance(formula, Mapping) else each[""]
+
+    try:
+        _fulfil(source, points, int(seed), ledger, store, progress, hands, executor, chunk)
+    except KeyboardInterrupt:
+        kept = ".partial has them" if store is None else f"the store {os.fspath(store)} has them: run the same again"
+        raise Interrupted(f"stopped after {ledger.done:,} of {ledger.total:,} runs; {kept}", found()) from None
+    except StoreError as error:
+        error.partial = found() if ledger.done else None
+        raise
+    return found()
+
+
+@dataclass(frozen=True, slots=True)
+class _Caps:
+    """Where runs of a model are stopped."""
+
+    events: int
+    time: float
+    population: int | None
+
+
+def _fulfil(
+    source: Source,
+    points: Points,
+    seed: int,
+    ledger: Ledger,
+    store: File | None,
+    progress: Progress,
+    workers: int,
+    executor: Executor | None,
+    chunk: int | None,
+) -> None:
+    """Fill the ledger: from the store, if there is one, and then by making the runs that are missing."""
+    with ExitStack() as closing:
+        stored = None
+        if store is not None:
+            space = {"names": points.space.names, "fixed": dict(points.space.fixed)}
+            asked = {"seed": seed, "sateen": _versions()["sateen"], **space, **source.asked()}
+            arrays = {"theta": points.theta, "runs": ledger.runs}
+            stored = closing.enter_context(Store(store)).campaign(asked, arrays, _now())
+            stored.load(ledger)
+        if not (gaps := ledger.gaps()):
+            return
+        progress.start("observe", ledger.total - ledger.done, "runs")
+        closing.callback(progress.finish)
+        if ledger.done:
+            progress.note(f"{ledger.done:,} runs are in the store")
+        options: dict[str, Any] = {"workers": workers, "executor": executor, "chunk": chunk}
+        campaign = Campaign(source, points.theta, ledger, progress=progress, stored=stored, **options)
+        if source.brief:
+            if source.cold:
+                progress.note("compiling (once)")
+            campaign.run_here((gaps[0][0], gaps[0][0] + 1))
+        campaign.run()
+
+
+def _observations(
+    model: Model | Function,
+    formula: Formula | None,
+    points: Points,
+    seed: int,
+    caps: _Caps,
+    ledger: Ledger,
+    place: int,
+) -> Observations:
+    """What the ledger has on one formula."""
+    reasons = ledger.undecided(place)
+    undecided = sum(reasons.values(), start=np.zeros(len(points), np.int64))
+    names = points.space.names
+    described: dict[str, Any] = {"model": str(model) if isinstance(model, Model) else f"black box {name_of(model)}"}
+    if isinstance(model, Model):
+        limit = None if math.isinf(caps.time) else caps.time
+        described |= {"max_events": caps.events, "max_time": limit, "max_population": caps.population}
+        if formula is not None and not undecided.any():
+            names = tuple(name for name in relevant(model, formula) if name in names)
+    asked = {"formula": None, "end": None} if formula is None else {"formula": str(formula), "end": formula.end}
+    return Observations(
+        points,
+        ledger.satisfied[place],
+        undecided,
+        ledger.trials(),
+        seed=seed,
+        provenance={**described, **asked, "seed": seed, "versions": _versions(), "created": _now()},
+        relevant=names,
+        reasons=reasons,
+        failures=ledger.failures,
+        seconds=ledger.seconds,
+    )
+
+
+def _source(model: Model | Function, formulas: tuple[Formula, ...], points: Points, seed: int, caps: _Caps) -> Source:
+    """What makes the runs, after a check that it can make them at all of the points."""
+    if not isinstance(model, Model):
+        if caps != _Caps(_MAX_EVENTS, math.inf, None):
+            raise InputError("max_events, max_time and max_population are for models; a black box ends its own runs")
+        return BlackBox(model, formulas, points.space, seed)
+    from sateen.sampling.simulated import Simulated  # numba is loaded now
+
+    if caps.population is not None and not (_whole(caps.population) and caps.population >= 0):
+        raise InputError(f"max_population is a count, not {caps.population!r}")
+    space = points.space
+    typical = {name: own.low if isinstance(own, Range) else own for name, own in space.parameters}
+    values = model.values(typical)  # an error if a name is unknown, or a value missing
+    columns = [space.names.index(p.name) if p.name in space.names else values[p.name] for p in model.parameters]
+    source = Simulated(model, formulas, tuple(columns), seed, caps.events, float(caps.time), caps.population)
+    for first in range(0, max(len(points), 1), _CHECKED_AT_ONCE):
+        some = points.theta[first : first + _CHECKED_AT_ONCE]
+        source.count(some, np.zeros((len(some), 3), np.int64))  # no run, but the checks before the first
+    return source
+
+
+def _named(formula: Any) -> dict[str, Formula]:
+    """The formulas by name; a single one has the name "", and for None there is none."""
+    named = dict(formula) if isinstance(formula, Mapping) else {} if formula is None else {"": formula}
+    if isinstance(formula, Mapping) and not named:
+        raise InputError("the dict of formulas is empty; name at least one")
+    for name, each in named.items():
+        if not isinstance(each, Formula):
+            where = f"formula[{name!r}]" if isinstance(formula, Mapping) else "formula"
+            advice = f"write stl({each!r})" if isinstance(each, str) else "make one with stl(...)"
+            raise InputError(f"{where} is a {type(each).__name__}, not a Formula; {advice}")
+    return named
+
+
+def _check(
+    model: Any, named: Mapping[str, Formula], points: Any, seed: Any, workers: Any, executor: Any, chunk: Any
+) -> None:
+    if not isinstance(model, Model) and not callable(model):
+        advice = "Model.parse(text) reads one" if isinstance(model, str) else "make a Model, or pass a callable"
+        raise InputError(f"a model is needed, not a {type(model).__name__}; {advice}")
+    if isinstance(model, Model) and not named:
+        raise InputError("a model needs a formula to decide its runs; formula=None is for black boxes that return bool")
+    if not isinstance(points, Points):
+        raise InputError(f"points are Points of a Space, not a {type(points).__name__}; write space.points(...)")
+    if not (_whole(seed) and 0 <= seed < _MOST_SEED):
+        raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
+    for name, value in (("workers", workers), ("chunk", chunk)):
+        if value is not None and not (_whole(value) and value >= 1):
+            raise InputError(f"{name} is a whole number from 1 up, not {value!r}")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise InputError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _versions() -> dict[str, str]:
+    """What the runs are made with."""
+    own = str(sys.modules["sateen"].__version__)
+    return {"sateen": own, "numpy": np.__version__, "numba": version("numba"), "python": platform.python_version()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,227 @@
+"""The store of campaigns: an SQLite file from which a campaign that was stopped goes on.
+
+A campaign is known by a hash of all that decides its counts. Its runs are laid end to end (see `ledger.py`), and each
+chunk of them is one row: an interval [first, stop) and its tally. The invariant on which everything rests:
+
+    The intervals of a campaign are disjoint, and each row is the true tally of its interval.
+
+A row is added in one transaction that holds the write lock from before it looks for overlaps until it is committed.
+So of two processes that have made the same runs, in chunks cut alike or not, one finds the place taken and adds
+nothing: no run is ever counted twice. Rows are never changed or removed. A process that is killed leaves whole rows
+or none, and the sum over the rows, whoever made them, is the campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+
+from sateen.core.archive import Arrays, File, checksum
+from sateen.core.errors import StoreError
+from sateen.core.observations import Failure
+from sateen.sampling.ledger import Chunk, Ledger, Tally
+
+__all__ = ["Store", "StoredCampaign"]
+
+_MARK: Final = 0x5A7EE401  # by which SQLite files say whose they are
+_VERSION: Final = 1
+_PATIENCE: Final = 60.0  # seconds to wait for another process that writes
+_SCHEMA: Final = """
+    CREATE TABLE campaign (
+        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, asked TEXT NOT NULL, created TEXT NOT NULL
+    );
+    CREATE TABLE chunk (
+        campaign INTEGER NOT NULL REFERENCES campaign (id), first INTEGER NOT NULL, stop INTEGER NOT NULL,
+        content BLOB NOT NULL, PRIMARY KEY (campaign, first)
+    ) WITHOUT ROWID;
+"""
+_AGAIN: Final = "run the same again: what is stored is kept"
+_WORDS: Final = {
+    "SQLITE_NOTADB": "is no store of sateen\n  it was not touched; choose another name",
+    "SQLITE_CORRUPT": "is damaged\n  move it away, or bring back a copy, and run the same again",
+    "SQLITE_FULL": f"cannot grow: the disk is full\n  free some space, then {_AGAIN}",
+    "SQLITE_IOERR": f"cannot be read or written; is the disk full, or taken away?\n  mend that, then {_AGAIN}",
+    "SQLITE_READONLY": "cannot be written\n  allow it, or choose a name in another folder",
+    "SQLITE_CANTOPEN": "cannot be opened\n  look at the permissions of the file and its folder, or choose another",
+    "SQLITE_BUSY": f"is held by another process, for more than {_PATIENCE:g} seconds\n  when that is over, {_AGAIN}",
+}
+
+
+class Store:
+    """An open store, to be closed by `with`."""
+
+    def __init__(self, file: File) -> None:
+        self.file = os.fspath(file)
+        path = os.path.abspath(self.file)
+        folder = os.path.dirname(path)
+        if os.path.isdir(path):
+            raise StoreError(f"the store {self.file} is a folder\n  name a file in it, such as {self.file}/runs.db")
+        if not os.path.isdir(folder):
+            raise StoreError(f"the store {self.file} cannot be made: there is no folder {folder}\n  make it first")
+        with self.speaking():
+            self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+        try:
+            with self.speaking():
+                self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # What is committed is in the file, or in the log beside it, whether or not closing succeeds.
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def campaign(self, asked: Mapping[str, Any], arrays: Arrays, created: str) -> StoredCampaign:
+        """The campaign that is known by these words and arrays; a new one if it is not there yet."""
+        key = checksum(asked, arrays)
+        with self.speaking(), self.writing():
+            self._connection.execute(
+                "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
+                (key, json.dumps(asked), created),
+            )
+            (number,) = self._connection.execute("SELECT id FROM campaign WHERE key = ?", (key,)).fetchone()
+        return StoredCampaign(self, number, key)
+
+    def _prepare(self) -> None:
+        """Look before anything is written, then make what is missing."""
+        if self._one("PRAGMA quick_check(1)") != "ok":
+            raise StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}")
+        if self._one("SELECT count(*) FROM sqlite_master"):
+            self._check_mark()
+        self._set_log()
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        with self.writing():
+            if not self._one("SELECT count(*) FROM sqlite_master"):
+                for statement in _SCHEMA.split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA application_id = {_MARK}")
+                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+        self._check_mark()
+
+    def _check_mark(self) -> None:
+        if self._one("PRAGMA application_id") != _MARK:
+            raise StoreError(f"the store {self.file} {_WORDS['SQLITE_NOTADB']}")
+        if (version := self._one("PRAGMA user_version")) != _VERSION:
+            raise StoreError(f"the store {self.file} is of version {version}, not {_VERSION}\n  update sateen")
+
+    def _set_log(self) -> None:
+        """Write-ahead logging; the switch to it needs the file for itself, and SQLite does not wait for that."""
+        start = time.monotonic()
+        while True:
+            try:
+                self._one("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if not _name(error).startswith("SQLITE_BUSY") or time.monotonic() - start > _PATIENCE:
+                    raise
+                time.sleep(0.02)
+
+    def _one(self, question: str) -> Any:
+        return self._connection.execute(question).fetchone()[0]
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that holds the write lock from its beginning; all of it is kept, or nothing."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # some errors have rolled it back already
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def reading(self, question: str, *values: Any) -> Iterator[sqlite3.Cursor]:
+        """The rows of an answer, one by one."""
+        rows = self._connection.execute(question, values)
+        try:
+            yield rows
+        finally:
+            rows.close()
+
+    @contextmanager
+    def speaking(self) -> Iterator[None]:
+        """Errors of SQLite say which file, what and what next."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = _name(error)
+            words = next((words for kind, words in _WORDS.items() if name.startswith(kind)), f"fails\n  then {_AGAIN}")
+            raise StoreError(f"the store {self.file} {words}\n  (SQLite: {error})") from error
+
+
+class StoredCampaign:
+    """One campaign in an open store."""
+
+    def __init__(self, store: Store, number: int, key: str) -> None:
+        self.store = store
+        self.number = number
+        self.key = key
+
+    def add(self, chunk: Chunk) -> bool:
+        """Commit a chunk, and say so; False, and nothing changed, if any of its runs is there already."""
+        row = (self.number, chunk.first, chunk.stop, _packed(self.key, chunk))
+        with self.store.speaking(), self.store.writing() as connection:
+            # The stored intervals are disjoint: if one overlaps, then the last that begins before the end does.
+            last = connection.execute(
+                "SELECT stop FROM chunk WHERE campaign = ? AND first < ? ORDER BY first DESC LIMIT 1",
+                (self.number, chunk.stop),
+            ).fetchone()
+            free = last is None or last[0] <= chunk.first
+            if free:
+                connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?)", row)
+        return free
+
+    def load(self, ledger: Ledger) -> None:
+        """Enter all that is stored into an empty ledger."""
+        question = "SELECT first, stop, content FROM chunk WHERE campaign = ? ORDER BY first"
+        with self.store.speaking(), self.store.reading(question, self.number) as rows:
+            for first, stop, content in rows:
+                try:
+                    ledger.add(_unpacked(self.key, ledger, first, stop, content))
+                except (ValueError, TypeError, KeyError, zlib.error, AssertionError) as error:
+                    words = _WORDS["SQLITE_CORRUPT"]
+                    raise StoreError(f"the store {self.store.file} {words}\n  ({error})") from error
+
+
+def _packed(key: str, chunk: Chunk) -> bytes:
+    """A chunk as bytes that say whose they are and that show damage: zlib ends them with a checksum."""
+    failures = [asdict(failure) for failure in chunk.tally.failures]
+    words = {"key": key, "runs": [chunk.first, chunk.stop], "seconds": chunk.seconds, "failures": failures}
+    counts = [array.astype("<i8").tobytes() for array in (chunk.tally.satisfied, chunk.tally.undecided)]
+    return zlib.compress(b"".join([json.dumps(words).encode(), b"\n", *counts]), 1)
+
+
+def _unpacked(key: str, ledger: Ledger, first: int, stop: int, content: bytes) -> Chunk:
+    """The chunk in a row, if it is one that these runs can have."""
+    text, _, table = zlib.decompress(content).partition(b"\n")
+    words = json.loads(text)
+    if words["key"] != key or words["runs"] != [first, stop] or not 0 <= first < stop <= ledger.total:
+        raise ValueError(f"the row of the runs {first} to {stop} is about others")
+    counts = np.frombuffer(table, "<i8").astype(np.int64)
+    _, items = ledger.items(first, stop)
+    middle = ledger.size * len(items)
+    satisfied = counts[:middle].reshape(ledger.size, len(items))
+    undecided = counts[middle:].reshape(ledger.size, len(ledger.reasons), len(items))
+    if (counts < 0).any() or (satisfied + undecided.sum(axis=1) > items[:, 2]).any():
+        raise ValueError(f"the row of the runs {first} to {stop} has more verdicts than runs")
+    failures = tuple(Failure(**failure) for failure in words["failures"])
+    return Chunk(first, stop, Tally(satisfied, undecided, failures), words["seconds"])
+
+
+def _name(error: sqlite3.Error) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))

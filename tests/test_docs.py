@@ -1,0 +1,228 @@
+"""The documentation runs: every Python block, every command line, every link, and no public name is left out.
+
+A page is a Markdown file with fenced blocks. What each block is for is said by the word after its fence:
+
+    python    run, page by page in one namespace: as a doctest where it has prompts, else as a script
+    text      after a script without prompts: what it prints
+    console   lines after `$` are run by the command line, and must print what stands below
+    sh        lines that begin with `sateen` must be accepted by the command line as far as their options go
+
+An ellipsis in an output stands for anything, as in doctests.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import sateen
+from sateen.cli import main
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WORDS: Final = {"python", "text", "console", "sh", "toml"}
+FLAGS: Final = doctest.ELLIPSIS
+CHECKER: Final = doctest.OutputChecker()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: the word after its fence, its text, the line where it begins, and what stands before it."""
+
+    word: str
+    text: str
+    line: int
+    directly_after: bool  # nothing but an empty line between it and the block before
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The fenced blocks of a page, in order."""
+    fence, word, begun, text, last = "", "", 0, list[str](), 0
+    lines = page.splitlines()
+    for number, line in enumerate(lines, start=1):
+        mark = re.match(r"(`{3,})(\w*)\s*$", line)
+        if mark and not fence:
+            fence, word, begun, text = mark[1], mark[2], number, []
+        elif mark and mark[1] == fence and not mark[2]:
+            between = lines[last : begun - 1] if last else ["text"]
+            yield Block(word, "".join(f"{each}\n" for each in text), begun + 1, not "".join(between).strip())
+            fence, last = "", number
+        elif fence:
+            text.append(line)
+    assert not fence, f"the block that begins on line {begun} has no end"
+
+
+def console(block: Block) -> Iterator[tuple[str, str]]:
+    """The command lines of a console block, and what each prints."""
+    command, printed = "", list[str]()
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield command, "".join(printed)
+            command, printed = line[2:], []
+        else:
+            printed.append(f"{line}\n")
+    yield command, "".join(printed)
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with the examples in it."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def compare(wanted: str, got: str, where: str) -> None:
+    example = doctest.Example("", wanted)
+    assert CHECKER.check_output(wanted, got, FLAGS), f"{where}\n{CHECKER.output_difference(example, got, FLAGS)}"
+
+
+def run_script(block: Block, names: dict[str, Any], where: str) -> str:
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(compile(block.text, where, "exec"), names)
+    return printed.getvalue()
+
+
+def run_session(block: Block, names: dict[str, Any], page: Path) -> None:
+    told = StringIO()
+    test = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line - 1)
+    runner = doctest.DocTestRunner(CHECKER, verbose=False, optionflags=FLAGS)
+    runner.run(test, out=told.write, clear_globs=False)
+    names.update(test.globs)
+    assert runner.failures == 0, told.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_and_prints_what_the_page_says(page: Path, desk: Path) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed: str | None = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sateen.ModelWarning)
+        for block in blocks(read(page)):
+            where = f"{page.name}:{block.line}"
+            if block.word == "text" and block.directly_after and printed is not None:
+                compare(block.text, printed, where)
+            printed = None
+            if block.word == "python" and ">>> " in block.text:
+                run_session(block, names, page)
+            elif block.word == "python":
+                printed = run_script(block, names, where)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_consoles_of_a_page_print_what_the_page_says(page: Path, desk: Path) -> None:
+    for block in (block for block in blocks(read(page)) if block.word == "console"):
+        for command, printed in console(block):
+            where = f"{page.name}:{block.line}: {command}"
+            assert command.startswith("sateen "), f"{where}: only sateen is run here"
+            done = CliRunner().invoke(main, shlex.split(command)[1:])
+            assert done.exception is None or isinstance(done.exception, SystemExit), where
+            failed = printed.startswith(("Usage:", "Error:")) or re.match(r"\w+Error: ", printed)
+            compare(printed, done.stderr if failed else done.stdout, where)
+
+
+def command_lines() -> list[tuple[str, str]]:
+    """Every line in the sh blocks that calls sateen, and where it stands."""
+    found = []
+    for page in PAGES:
+        for block in (block for block in blocks(read(page)) if block.word == "sh"):
+            for line in block.text.replace("\\\n", " ").splitlines():
+                if call := re.search(r"(?:^|&& )(?:\.venv/bin/)?sateen (.*)", line):
+                    found.append((f"{page.name}:{block.line}", call[1]))
+    return found
+
+
+@pytest.mark.parametrize(("where", "line"), command_lines())
+def test_a_command_line_is_one_that_the_command_line_accepts(where: str, line: str, desk: Path) -> None:
+    name, *arguments = shlex.split(line, comments=True)
+    command = main.get_command(click.Context(main), name)
+    assert command is not None, f"{where}: there is no command {name}"
+    command.make_context(name, arguments)  # a wrong option raises here; nothing is run
+
+
+def test_the_main_command_of_the_readme_ends_with_the_path_of_its_figure(desk: Path) -> None:
+    (line,) = [line for where, line in command_lines() if where.startswith("README") and "--plot" in line]
+    done = CliRunner().invoke(main, shlex.split(line))
+    assert done.exit_code == 0, done.output
+    figure = done.stdout.splitlines()[-1]
+    assert figure in line
+    assert "<svg" in (desk / figure).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    for block in blocks(read(page)):
+        assert block.word in WORDS, f"{page.name}:{block.line}: write one of {', '.join(sorted(WORDS))} after the fence"
+
+
+def anchor(heading: str) -> str:
+    """The name by which a link finds a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def prose(page: str) -> str:
+    """The page without its fenced blocks and code."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"(?ms)^(`{3,}).*?^\1\s*$", "", page))
+
+
+def headings(page: Path) -> set[str]:
+    without_blocks = re.sub(r"(?ms)^(`{3,}).*?^\1\s*$", "", read(page))
+    return {anchor(title) for title in re.findall(r"(?m)^#+ (.+)$", without_blocks)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(read(page))):
+        if re.match(r"[a-z]+:", target):
+            continue  # another site, which no test asks
+        file, _, part = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), f"{page.name}: {target} leads nowhere"
+        assert not part or part in headings(found), f"{page.name}: {target}: there is no such heading"
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    linked = {name.partition("#")[0] for name in re.findall(r"\]\(([^)\s]+)\)", read(ROOT / "docs" / "index.md"))}
+    assert {page.name for page in PAGES[1:]} - {"index.md"} <= linked
+
+
+def test_the_readme_leads_to_the_documentation() -> None:
+    assert "(docs/index.md)" in read(ROOT / "README.md")
+
+
+def test_the_api_page_names_every_public_name_once_and_no_other() -> None:
+    listed = re.findall(r"(?m)^\| `(\w+)`", read(ROOT / "docs" / "api.md"))
+    assert sorted(listed) == sorted(sateen.__all__)
+
+
+def test_the_api_page_has_the_order_of_the_work() -> None:
+    listed = re.findall(r"(?m)^\| `(\w+)`", read(ROOT / "docs" / "api.md"))
+    errors = {name for name in sateen.__all__ if isinstance(getattr(sateen, name), type)}
+    errors = {name for name in errors if issubclass(getattr(sateen, name), BaseException)}
+    assert [name for name in listed if name not in errors] == [name for name in sateen.__all__ if name not in errors]
+
+
+def test_a_line_of_the_documentation_is_not_too_long_to_read() -> None:
+    for page in PAGES:
+        for number, line in enumerate(read(page).splitlines(), start=1):
+            long = len(line) > 120 and not line.startswith(("|", "python3 ", "$ "))
+            assert not long, f"{page.name}:{number}: {len(line)} characters"
