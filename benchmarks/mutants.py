@@ -40,7 +40,7 @@ CHANCE = ("tests/statistical/test_simulate_distribution.py",)
 
 @dataclass(frozen=True)
 class Mutant:
-    """An error: what is wrong with it, the file, the text that is replaced and by what, and the tests that must fail."""
+    """An error in words, the file it is in, the text that is replaced and by what, and the tests that must fail."""
 
     error: str
     file: str
@@ -400,7 +400,7 @@ def main() -> int:
         planted(mutant, options.source)  # all must be found before the first is tried
     baseline = sorted({test for mutant in chosen for test in mutant.tests})
     print(f"without any error: {' '.join(baseline)}", flush=True)
-    code, failed, seconds = tests(options.source, baseline, longest=10 * LONGEST)
+    code, failed, seconds = run_tests(options.source, baseline, 10 * LONGEST)
     if code:
         print(f"the tests fail without any error planted: {failed}", file=sys.stderr)
         return 2
@@ -442,13 +442,13 @@ def tried(mutant: Mutant, source: Path) -> Outcome:
         copy = Path(folder) / "src"
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
         (copy / "sateen" / mutant.file).write_text(planted(mutant, source), encoding="utf-8")
-        code, failed, seconds = tests(copy, mutant.tests)
+        code, failed, seconds = run_tests(copy, mutant.tests, LONGEST)
     if code not in (0, 1):
         raise SystemExit(f"{mutant.error}: the tests could not be run (pytest says {code}); plant a finer error")
     return Outcome(code == 1, failed, seconds)
 
 
-def tests(source: Path, files: Sequence[str], longest: float = LONGEST) -> tuple[int, str, float]:
+def run_tests(source: Path, files: Sequence[str], longest: float) -> tuple[int, str, float]:
     """pytest's exit code with `source` on the path, the first test that failed, and the seconds it took."""
     command = [
         sys.executable,

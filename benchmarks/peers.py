@@ -61,9 +61,7 @@ class GillesPy2:
             products = {species[name]: count for name, count in transition.produced}
             propensity = "*".join([f"c{j}", *(_ways(f"x_{name}", count) for name, count in transition.consumed)])
             model.add_reaction(
-                gillespy2.Reaction(
-                    name=f"r{j}", reactants=reactants, products=products, propensity_function=propensity
-                )
+                gillespy2.Reaction(name=f"r{j}", reactants=reactants, products=products, propensity_function=propensity)
             )
         model.timespan(gillespy2.TimeSpan(np.array([0.0, race.until])))
         # It builds with the base interpreter of a virtual environment, which must find the environment's SCons.

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from strategies import conditions, expressions
 
 from sateen.core.errors import ExpressionError
 from sateen.core.expression import (
@@ -32,6 +31,7 @@ from sateen.core.expression import (
     parse_condition,
     parse_expression,
 )
+from strategies import conditions, expressions
 
 a, b, c = Name("a"), Name("b"), Name("c")
 
@@ -759,7 +759,11 @@ def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
         try:
             tree = parse(text)
         except ExpressionError as error:
-            assert 0 <= error.position <= len(text)
-            assert str(error)
+            _assert_points_into(text, error)
         else:
             assert parse(str(tree)) == tree
+
+
+def _assert_points_into(text: str, error: ExpressionError) -> None:
+    assert 0 <= error.position <= len(text)
+    assert str(error)

@@ -261,7 +261,10 @@ class TestRows:
             ({"provenance": {**made().provenance, "model": "B -> 0 @ k"}}, "different models"),
             ({"provenance": {**made().provenance, "end": 5.0}}, "a different end"),
             ({"points": Space(beta=(0.005, 0.3), gamma=(0.005, 0.2), k=0.06).uniform(6, seed=1)}, "different param"),
-            ({"points": Space(beta=(0.005, 0.3), gamma=(0.005, 0.2), k=0.05).uniform(6, seed=1)}, "gamma has the scale"),
+            (
+                {"points": Space(beta=(0.005, 0.3), gamma=(0.005, 0.2), k=0.05).uniform(6, seed=1)},
+                "gamma has the scale",
+            ),
         ],
     )
     def test_what_answers_another_question_is_not_added(self, change: dict[str, Any], words: str) -> None:
@@ -285,13 +288,17 @@ class TestRows:
 
 class TestFiles:
     @given(obs=observations())
-    def test_a_saved_file_gives_back_everything(self, tmp_path_factory: pytest.TempPathFactory, obs: Observations) -> None:
+    def test_a_saved_file_gives_back_everything(
+        self, tmp_path_factory: pytest.TempPathFactory, obs: Observations
+    ) -> None:
         file = tmp_path_factory.getbasetemp() / "round.npz"
         obs.save(file)
         assert same(Observations.load(file), obs)
 
     @given(obs=observations())
-    def test_a_csv_file_gives_back_everything(self, tmp_path_factory: pytest.TempPathFactory, obs: Observations) -> None:
+    def test_a_csv_file_gives_back_everything(
+        self, tmp_path_factory: pytest.TempPathFactory, obs: Observations
+    ) -> None:
         file = tmp_path_factory.getbasetemp() / "round.csv"
         obs.to_csv(file)
         assert same(Observations.from_csv(file), obs)
@@ -397,7 +404,11 @@ class TestTables:
         file = tmp_path / "own.csv"
         file.write_text("trials, k, satisfied\n# a remark: yes\n50,0.25,10\n\n20,0.5,20\n", encoding="utf-8")
         obs = Observations.from_csv(file, Space(k=(0, 1), c=3))
-        assert (obs.theta[:, 0].tolist(), obs.satisfied.tolist(), obs.trials.tolist()) == ([0.25, 0.5], [10, 20], [50, 20])
+        assert (obs.theta[:, 0].tolist(), obs.satisfied.tolist(), obs.trials.tolist()) == (
+            [0.25, 0.5],
+            [10, 20],
+            [50, 20],
+        )
         with pytest.raises(st.InputError, match=r"own\.csv: the file does not tell its space; pass it"):
             Observations.from_csv(file)
 
@@ -413,7 +424,10 @@ class TestTables:
             ("k,satisfied,trials\n0.5,3,2\n", "row 0 has 3 satisfied"),
             ("k,satisfied,trials\n5,1,2\n", "k is 5 in row 0, outside its range"),
             ("# sateen observations: 2\nk,satisfied,trials\n0.5,1,2\n", "a later version of sateen"),
-            ("# sateen observations: 1\n# space: {\nk,satisfied,trials\n0.5,1,2\n", "comments before the table are damaged"),
+            (
+                "# sateen observations: 1\n# space: {\nk,satisfied,trials\n0.5,1,2\n",
+                "comments before the table are damaged",
+            ),
             ("# sateen observations: 1\nk,satisfied,trials\n0.5,1,2\n", "comments before the table do not fit it"),
         ],
     )

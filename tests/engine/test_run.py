@@ -202,7 +202,9 @@ def test_times_of_any_size_are_judged(rate: float) -> None:
 
 def test_bounds_with_many_digits_are_judged_at_late_times() -> None:
     """Ticks of 1e-12 up to times of 1e7 do not fit in 62 bits."""
-    runner = Runner(QUICK, (stl("F (B == 1 & F[0, 100000000.000000000001] C == 1)"), stl("F F[0, 0.000000000001] C == 1")))
+    runner = Runner(
+        QUICK, (stl("F (B == 1 & F[0, 100000000.000000000001] C == 1)"), stl("F F[0, 0.000000000001] C == 1"))
+    )
     try:
         found = count(runner, {"k": 1e-6, "q": 1e-6}, 64, seed=1).satisfied.tolist()
     except FormulaError:
@@ -248,7 +250,10 @@ def test_counts_do_not_depend_on_how_runs_are_cut_ordered_or_shared_out(mixed_ru
         several = rng.random() < 0.5
         if several:
             middle = len(pieces) // 2
-            halves = [mixed_runner.run(given[part], pieces[part], seed=9, **caps) for part in (slice(middle), slice(middle, None))]
+            halves = [
+                mixed_runner.run(given[part], pieces[part], seed=9, **caps)
+                for part in (slice(middle), slice(middle, None))
+            ]
             satisfied = np.concatenate([half.satisfied for half in halves], axis=1)
             undecided = np.concatenate([half.undecided for half in halves], axis=2)
         else:
@@ -287,7 +292,9 @@ def test_an_item_of_no_runs_counts_nothing_and_takes_nothing_from_others(flat_ru
     thetas, _ = work(3, 10)
     counts = flat_runner.run(thetas, [[0, 0, 0], [1, 0, 10], [2, 0, 0]], seed=1)
     assert counts.satisfied[:, [0, 2]].sum() == 0
-    assert counts.satisfied[:, 1].tolist() == flat_runner.run(thetas[1:2], [[1, 0, 10]], seed=1).satisfied[:, 0].tolist()
+    assert (
+        counts.satisfied[:, 1].tolist() == flat_runner.run(thetas[1:2], [[1, 0, 10]], seed=1).satisfied[:, 0].tolist()
+    )
     nothing = flat_runner.run(np.zeros((0, 4)), np.zeros((0, 3)), seed=1)
     assert nothing.satisfied.shape == (len(FLAT), 0)
 
@@ -301,7 +308,9 @@ def test_a_model_without_parameters_runs() -> None:
 # Caps: undecided by reason, never guessed.
 
 
-@pytest.mark.parametrize("caps", [{"max_events": 1}, {"max_events": 4}, {"max_events": 9}, {"max_time": 0.7}, {"max_time": 2.5}])
+@pytest.mark.parametrize(
+    "caps", [{"max_events": 1}, {"max_events": 4}, {"max_events": 9}, {"max_time": 0.7}, {"max_time": 2.5}]
+)
 @pytest.mark.parametrize("theta", [LITTLE, MUCH], ids=["little", "much"])
 def test_a_capped_run_is_decided_just_where_the_known_part_of_its_path_decides(
     flat_runner: Runner, nested_runner: Runner, mixed_runner: Runner, theta: dict[str, float], caps: dict[str, float]
@@ -478,7 +487,9 @@ def test_an_update_that_is_no_number_is_an_error() -> None:
 
 
 def test_an_update_assigns_what_it_computes_from_the_state_before() -> None:
-    swap = Transition("swap", parse_expression("k * a"), update=(("a", parse_expression("b")), ("b", parse_expression("a - 1"))))
+    swap = Transition(
+        "swap", parse_expression("k * a"), update=(("a", parse_expression("b")), ("b", parse_expression("a - 1")))
+    )
     model = Model((Variable("a", Number(6.0), high=6), Variable("b", Number(5.0))), (swap,), (Parameter("k"),))
     runner = Runner(model, formulas_of(["F (a == 5 & b == 5)", "F (a == 4 & b == 4)", "F a == b - 1", "F b == 0"]))
     assert disagreements(runner, {"k": 1.0}, 20, seed=1, until=1e6) == []

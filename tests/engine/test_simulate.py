@@ -224,7 +224,7 @@ def test_rates_whose_sum_is_infinite_are_an_error_of_the_model() -> None:
     doubled = replace(
         model, transitions=(*model.transitions, *(replace(each, name="more") for each in model.transitions))
     )
-    with pytest.raises(SimulationError, match="jump|more|sum|total|rates"):
+    with pytest.raises(SimulationError, match="rates"):
         simulate(doubled, until=1, seed=1)
 
 

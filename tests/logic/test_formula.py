@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import formulas, nodes, windows
 
 from sateen.core.errors import FormulaError
 from sateen.core.expression import Delayed, Name, Number, Operation
@@ -29,6 +28,7 @@ from sateen.logic.formula import (
     subformulas,
 )
 from sateen.logic.parser import stl
+from strategies import formulas, nodes, windows
 
 
 @pytest.mark.parametrize(

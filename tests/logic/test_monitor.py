@@ -10,7 +10,6 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from strategies import random_comparison, random_node, random_pairs, random_path, random_window, written_out
 
 from sateen.core.errors import FormulaError, MissingValueError
 from sateen.core.expression import Delayed, Expression, Operation
@@ -34,6 +33,7 @@ from sateen.logic.formula import (
 )
 from sateen.logic.monitor import Span, explain, monitor
 from sateen.logic.parser import stl
+from strategies import random_comparison, random_node, random_pairs, random_path, random_window, written_out
 
 TRUE, FALSE, UNKNOWN = Verdict.TRUE, Verdict.FALSE, Verdict.UNKNOWN
 VERDICT = {True: TRUE, False: FALSE, None: UNKNOWN}
@@ -281,7 +281,7 @@ def test_an_undefined_atom_is_an_error_that_names_the_time_and_the_state() -> No
 
 @pytest.mark.parametrize("text", ["0 / k > 1", "x + log(k - 1) > 1", "k / k == sqrt(0 - k - 1) + x"])
 def test_an_undefined_constant_of_parameters_is_an_error_at_time_0(text: str) -> None:
-    with pytest.raises(FormulaError, match="undefined .* at time 0"):
+    with pytest.raises(FormulaError, match=r"undefined .* at time 0"):
         monitor(stl(text), Path([0, 1], [1, 2], "x", end=3, values={"k": 0.0}))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import formulas
 
 from sateen.core.errors import FormulaError
 from sateen.core.expression import Delayed, Name, Number, Operation
@@ -35,6 +34,7 @@ from sateen.logic.formula import (
 )
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
+from strategies import formulas
 
 
 def atom(name: str) -> Atom:
@@ -254,7 +254,7 @@ def test_a_delayed_species_is_never_replaced_by_a_constant() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_constant_is_a_finite_number(value: float) -> None:
-    with pytest.raises(FormulaError, match="the constant T is .*, not a finite number"):
+    with pytest.raises(FormulaError, match=r"the constant T is .*, not a finite number"):
         stl("F[0, T] x > 0", constants={"T": value})
 
 
@@ -313,7 +313,7 @@ def test_the_end_is_a_time(end: float) -> None:
         ("U[0, 5] x > 0", 1, "U needs a formula on its left", "(I > 0) U[100, 120] (I == 0)"),
         ("x > 0 y > 0", 7, "an operator is missing before 'y'", "&, |, ->"),
         ("x > 0 G y > 0", 7, "an operator is missing before 'G'", "&, |, ->"),
-        ("x => 3", 4, "=> is not a comparison", ">="),
+        ("x => 3", 4, "=> is not an operator", ">="),
         ("x =< 3", 4, "=< is not a comparison", ""),
         ("t > 3", 1, "t stands only in delays", "`t`"),
         ("x + t > 3", 5, "t stands only in delays", "`t`"),
@@ -332,7 +332,14 @@ def test_the_end_is_a_time(end: float) -> None:
         ("x > `` ", 5, "an empty name", ""),
         ("x > y.z", 6, "'.' has no meaning here", "backquotes"),
         ("x ? 3", 3, "'?' has no meaning here", ""),
-        ("x[0] > 0", 2, "'[' cannot stand here", ""),
+        ("x[0] > 0", 2, "a window without an operator", "behind F, G or U"),
+        ("(x) U[0, 1] (x > 3)", 5, "before U stands a number", "(I > 0)"),
+        ("(x > 0) [1, 2] (x > 1)", 9, "a window without an operator", "behind F, G or U"),
+        ("(x > 0) => x < 3", 9, "=> is not an operator", "-> for 'implies'"),
+        ("2x > 3", 2, "an operator is missing before 'x'", "2 * x"),
+        ("x === 3", 5, "=== is not a comparison", "=="),
+        ("¬(x > 3)", 1, "has no meaning here", "write !"),
+        ("x ≤ 3", 3, "has no meaning here", "write <="),
         ("x > (y > 0)", 8, "'>' cannot stand here", ""),
         ("if(F x > 0, 1, 0) > 0", 4, "'F' cannot stand here", ""),
         ("F[0, 5]\n  x > 0 y", 9, "an operator is missing before 'y'", ""),
@@ -490,7 +497,11 @@ def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
         try:
             formula = stl(whole)
         except FormulaError as error:
-            assert 0 <= error.position <= len(whole)
-            assert str(error)
+            _assert_points_into(whole, error)
         else:
             assert stl(str(formula)) == formula
+
+
+def _assert_points_into(text: str, error: FormulaError) -> None:
+    assert 0 <= error.position <= len(text)
+    assert str(error)

@@ -7,12 +7,12 @@ import warnings
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import expressions
 
 from sateen.core.errors import ModelError, ModelWarning
 from sateen.core.expression import Expression, parse_condition, parse_expression
 from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import Model, Transition
+from strategies import expressions
 
 
 @pytest.mark.parametrize(

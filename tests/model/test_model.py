@@ -101,7 +101,7 @@ def test_a_parameter_without_value_is_named_with_the_nearest_known_name() -> Non
         model.values({"delta": 1})
     assert "the parameter gama has no value" in str(raised.value)
     assert "did you mean gamma?" in str(raised.value)
-    with pytest.raises(MissingValueError, match="the parameter delta has no value: .*give it one, delta="):
+    with pytest.raises(MissingValueError, match=r"the parameter delta has no value: .*give it one, delta="):
         model.values({"gama": 1})
 
 
@@ -114,7 +114,7 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_known_name(sir: Model)
 
 
 def test_a_species_or_a_constant_cannot_be_given_as_a_parameter(sir: Model) -> None:
-    with pytest.raises(MissingValueError, match="I is a species; .* I = I0"):
+    with pytest.raises(MissingValueError, match=r"I is a species; .* I = I0"):
         sir.values({"beta": 1, "I": 3})
     with pytest.raises(MissingValueError, match="N is a constant of the model"):
         sir.values({"beta": 1, "N": 3})
@@ -122,7 +122,7 @@ def test_a_species_or_a_constant_cannot_be_given_as_a_parameter(sir: Model) -> N
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_parameter_is_a_finite_number(sir: Model, value: float) -> None:
-    with pytest.raises(InputError, match="the parameter beta is .*; it must be a finite number"):
+    with pytest.raises(InputError, match=r"the parameter beta is .*; it must be a finite number"):
         sir.values({"beta": value})
 
 

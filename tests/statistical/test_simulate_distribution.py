@@ -103,7 +103,10 @@ def test_immigration_and_death_are_binomial_plus_poisson() -> None:
 
 
 def test_linear_birth_and_death_have_their_mean_and_variance() -> None:
-    """From each of n: 0 with probability α, else geometric; mean n e^(b-d)t, variance n (b+d)/(b-d) e^(b-d)t (e^(b-d)t - 1)."""
+    """The descendants of one are none, with a probability, or geometric; there are n such families.
+
+    With g = exp((b-d) t), the mean is n g and the variance n (b+d)/(b-d) g (g-1).
+    """
     b, d, t, n = 0.9, 0.5, 1.5, 4
     growth = math.exp((b - d) * t)
     counts = final_counts(f"species X = {n}\nX -> 2 X @ b * X\nX -> 0 @ d * X", {"b": b, "d": d}, until=t, runs=3_000)
@@ -119,7 +122,7 @@ def test_linear_birth_and_death_have_their_mean_and_variance() -> None:
 
 
 def test_dimerisation_by_mass_action_has_its_equilibrium() -> None:
-    """Of the states with A + 2 B = 12, π(b) ∝ (k/j)^b 12! / ((12 - 2b)! b! 2^b) by detailed balance: a factor 2 shows."""
+    """By detailed balance b dimers of 12 have the weight (k/j)^b 12! / ((12 - 2b)! b! 2^b): a factor of 2 shows."""
     model = Model.parse("species B = 3, A = 6\n2 A -> B @ mass_action(k)\nB -> 2 A @ mass_action(j)")
     k, j = 0.3, 1.0
     counts = np.array(

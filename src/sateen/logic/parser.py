@@ -264,7 +264,7 @@ def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, st
     if kind in ("", "RPAR", "_AND", "_OR", "_IMPLIES", "_IFF", "_U") and value:
         shown = str(before)
         return f"{shown} is a number, not a property", f"compare it with something: {shown} > 0"
-    if kind in ("NAME", "QUOTED", "FUNCTION") and previous == "NUMBER":
+    if kind in ("NAME", "QUOTED", "FUNCTION") and previous == "NUMBER" and not text[position - 1].isspace():
         return f"an operator is missing before {str(found)!r}", f"a product is written {before} * {found}"
     if kind in ("NAME", "QUOTED", "NUMBER", "LPAR", "_F", "_G", "_NOT", "TRUE", "FALSE") and (
         value or previous in ("RPAR", "TRUE", "FALSE")
