@@ -13,6 +13,7 @@ An ellipsis in an output stands for anything, as in doctests.
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
 import shutil
@@ -219,6 +220,42 @@ def test_the_api_page_has_the_order_of_the_work() -> None:
     errors = {name for name in sateen.__all__ if isinstance(getattr(sateen, name), type)}
     errors = {name for name in errors if issubclass(getattr(sateen, name), BaseException)}
     assert [name for name in listed if name not in errors] == [name for name in sateen.__all__ if name not in errors]
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The rows of the first table under a heading, cell by cell; a cell that is code is freed of its backquotes."""
+    section = read(ROOT / page).split(f"# {heading}\n", 1)[1]
+    table = re.search(r"(?m)^\|(?!-).*\n\|-.*\n((?:\|.*\n)+)", section)
+    assert table is not None
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table[1].splitlines()]
+    return [[cell.strip().strip("`").replace("\\|", "|") for cell in row] for row in cells]
+
+
+@pytest.mark.parametrize(("written", "meant"), rows("docs/formulas.md", "Grammar"))
+def test_a_formula_is_read_as_the_page_says(written: str, meant: str) -> None:
+    assert sateen.stl(written) == sateen.stl(meant)
+
+
+@pytest.mark.parametrize("formula", [row[1] for row in rows("docs/formulas.md", "Examples")])
+def test_an_example_of_a_formula_is_one(formula: str) -> None:
+    assert isinstance(sateen.stl(formula), sateen.Formula)
+
+
+@pytest.mark.parametrize(("formula", "told"), rows("docs/formulas.md", "Common mistakes"))
+def test_a_mistake_is_told_as_the_page_says(formula: str, told: str) -> None:
+    with pytest.raises(sateen.FormulaError) as error:
+        sateen.stl(formula)
+    assert error.value.message.startswith(told.partition(": ")[0])
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
+    """Up to what a busy machine changes from one run of a benchmark to the next."""
+    results = {file.stem: json.loads(read(file)) for file in (ROOT / "benchmarks" / "results").glob("*.json")}
+    monitored, computed = results["monitor"]["rows"][-1], results["exact"]["cases"][0]
+    measured = [monitored["nested_ms"], monitored["ratio"], computed["ms_per_point"]]
+    told = [(row[0], float(row[1].split()[0])) for row in rows("README.md", "Speed")][: len(measured)]
+    for (what, figure), value in zip(told, measured, strict=True):
+        assert figure == pytest.approx(value, rel=0.25), f"README.md, {what}: the results say {value:.3g}"
 
 
 def test_a_line_of_the_documentation_is_not_too_long_to_read() -> None:

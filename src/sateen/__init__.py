@@ -29,6 +29,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Explanation",
     "observe",
     "Observations",
+    "replay",
     "estimate",
     "Estimate",
     "exact",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from sateen.core.path import Path, Verdict
     from sateen.core.space import Points, Range, Space
     from sateen.engine.exact import exact
+    from sateen.engine.run import replay
     from sateen.engine.simulate import simulate
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
@@ -98,6 +100,7 @@ else:
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
         "Observations": "sateen.core.observations",
+        "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",
         "Estimate": "sateen.sampling.estimate",
         "exact": "sateen.engine.exact",

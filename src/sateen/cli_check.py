@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _SHOWN_ROWS: Final = 10  # at each end of the table of a run
+_FOREVER: Final = 1e300
 _COUNT: Final = click.IntRange(1)
 _REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
 
@@ -157,19 +159,25 @@ def check(
 def replayed(
     model: Model, formula: Formula, theta: Mapping[str, float], seed: int, run: int, max_events: int, max_time: float
 ) -> Path:
-    """The run that `estimate` counted as number `run`, for as long as the formula needs."""
-    from sateen.core.path import Verdict
+    """The run that `estimate` counted as number `run`, for as long as it was followed there, or as is needed."""
+    from sateen.core.path import Path, Verdict
     from sateen.engine.run import replay
     from sateen.logic.monitor import monitor
 
+    again = partial(replay, model, theta, seed=seed, run=run)
     limit = min(formula.horizon, max_time) or 1.0  # a formula about time 0 alone is shown with some of what follows
     until = limit if math.isfinite(limit) else 1.0
     while True:
-        path = replay(model, theta, until=until, seed=seed, run=run, max_events=max_events)
-        known = path.end < until or monitor(formula, path) is not Verdict.UNKNOWN
-        if known or until >= min(limit, 1e300):
+        path = again(until=until, max_events=max_events)
+        if path.end < until or monitor(formula, path) is not Verdict.UNKNOWN:
             return path
+        if until >= min(limit, _FOREVER):
+            break
         until = min(2.0 * until, limit)
+    # A run that max_time ended was followed up to its next jump, which may have decided it.
+    further = again(until=_FOREVER, max_events=len(path))
+    end = further.end if len(further) == len(path) else math.nextafter(further.times[-1], 0.0)
+    return Path(path.times, path.states, path.species, max(end, path.end), further.absorbed, path.values)
 
 
 def _exact(model: Model, formula: Formula, theta: Mapping[str, float]) -> tuple[float | None, str]:

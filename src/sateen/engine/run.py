@@ -87,21 +87,23 @@ class Runner:
             raise InputError(f"{len(rows)} rows of parameters for {len(work)} items of work")
         values = self._values(rows)
         chosen = self._checked if needs_checks(self._plain.source, values) else self._plain
-        asked = work[:, 2] > 0
-        satisfied = np.zeros((len(self.formulas), len(work)), np.int64)
-        undecided = np.zeros((len(self.formulas), len(REASONS), len(work)), np.int64)
-        some, unsure = satisfied[:, asked], undecided[:, :, asked]
+        asked = np.flatnonzero(work[:, 2] > 0)
+        # Fresh arrays in C order: numba compiles anew for any other layout.
+        some = np.zeros((len(self.formulas), len(asked)), np.int64)
+        unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
         fault = np.zeros(2, np.int64)
         most = float(self.max_population if self.max_population is not None else _LARGEST_COUNT)
         events = 0
-        if asked.any():
+        if len(asked):
             events = chosen.run(
-                rows[asked], work[asked], np.uint64(seed), max_time, max_events, most, some, unsure, fault
+                rows[asked], work[asked], np.uint64(seed), float(max_time), int(max_events), most, some, unsure, fault
             )
         if events < 0:
-            row = int(np.flatnonzero(asked)[fault[0]])
+            row = int(asked[fault[0]])
             given = dict(zip(self.parameters, rows[row].tolist(), strict=True))
             raise self._fault(given, seed, int(work[row, 0]), int(fault[1]), max_events)
+        satisfied = np.zeros((len(self.formulas), len(work)), np.int64)
+        undecided = np.zeros((len(self.formulas), len(REASONS), len(work)), np.int64)
         satisfied[:, asked], undecided[:, :, asked] = some, unsure
         return Counts(satisfied, undecided, int(events))
 

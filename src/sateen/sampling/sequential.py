@@ -66,8 +66,8 @@ def clopper_pearson(satisfied: float, runs: float, level: float, undecided: floa
     Its lower limit is the probability under which as many as `satisfied`, or more, have the chance (1 - level)/2; its
     upper limit that under which as few, or fewer, have it.
 
-    >>> clopper_pearson(0, 10, 0.95)
-    (0.0, 0.30849710781876083)
+    >>> [round(limit, 4) for limit in clopper_pearson(3, 10, 0.95)]
+    [0.0667, 0.6525]
     """
     tail, most = (1.0 - level) / 2.0, satisfied + undecided
     lower = float(betaincinv(satisfied, runs - satisfied + 1, tail)) if satisfied > 0 else 0.0
