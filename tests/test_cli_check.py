@@ -18,8 +18,8 @@ from click.testing import CliRunner, Result
 
 import sateen as st
 from sateen.cli import main
-from sateen.cli_check import replayed
-from sateen.cli_progress import Bar
+from sateen.cli.check import replayed
+from sateen.cli.progress import Bar
 from sateen.core.progress import Progress
 from sateen.engine.run import Runner
 
@@ -46,7 +46,7 @@ class TestEstimate:
     def test_it_prints_what_the_library_finds(self) -> None:
         found = st.estimate(st.Model.load(SIR), st.stl(FORMULA), THETA, seed=7, runs=2000, level=0.9)
         lines = sateen(*CHECK, "--seed", "7", "--runs", "2000", "--level", "0.9").stdout.splitlines()
-        assert lines[0] == f"{SIR}, seed 7; gamma = 0.05, beta = 0.12, N = 100"
+        assert lines[0] == f"{SIR}, seed 7, gamma = 0.05, beta = 0.12, N = 100"
         assert lines[1:3] == [FORMULA, ""]
         assert lines[3] == f"P = {found.probability:.6g}: {found.satisfied} of 2,000 runs satisfy it"
         assert lines[4] == found.claim
@@ -218,7 +218,7 @@ class TestUsage:
         assert done.stdout.startswith("Usage: ")
         assert not {"numba", "numpy", "scipy", "rich", "lark", "matplotlib"} & set(done.stdout.splitlines()[-1].split())
 
-    @pytest.mark.parametrize("first", ["sateen.cli", "sateen.cli_check"])
+    @pytest.mark.parametrize("first", ["sateen.cli", "sateen.cli.check"])
     def test_the_command_is_there_whichever_module_is_loaded_first(self, first: str) -> None:
         program = f"import {first}\nfrom sateen.cli import main\nassert 'check' in main.commands"
         subprocess.run([sys.executable, "-c", program], check=True)
@@ -325,13 +325,21 @@ class TestBar:
         bar.finish()
         assert stream.getvalue() == "compiling (once)\n"
 
+    def test_work_that_is_done_at_its_first_step_shows_nothing(self) -> None:
+        stream = Terminal()
+        bar = Bar(stream, patience=0.0)
+        bar.start("compiling", 1, "kernel")
+        bar.advance(1)
+        bar.finish()
+        assert stream.getvalue() == ""
+
     def test_one_bar_watches_several_pieces_of_work(self) -> None:
         stream = Terminal()
         bar = Bar(stream, patience=0.0)
         for label in ("planning", "counting"):
             bar.start(label, 10, "runs")
-            bar.advance(10)
-            bar.finish()
+            bar.advance(5)
+            bar.advance(5)
             bar.finish()
         assert "planning" in stream.getvalue()
         assert "counting" in stream.getvalue()

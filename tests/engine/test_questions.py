@@ -184,7 +184,7 @@ def test_no_path_decides_before_the_earliest_time() -> None:
     Formulas in which `true` stands below an operator are left out: the monitor knows it without any path.
     """
     looked, decided = 0, 0
-    for formula, path in random_pairs(11, 4000):
+    for formula, path in random_pairs(11, 2000):
         first = earliest(formula.root)
         truths = any(isinstance(node, Truth) for node in subformulas(core_form(formula.root)))
         if truths or first == 0 or formula.end is not None:
@@ -198,8 +198,8 @@ def test_no_path_decides_before_the_earliest_time() -> None:
             assert not known or end >= first - 1e-9, f"{first}\n{written_out(formula, prefix)}"
             looked += 1
             decided += known
-    assert looked > 2000
-    assert decided > 50
+    assert looked > 1000
+    assert decided > 25
 
 
 # Ticks.

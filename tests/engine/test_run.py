@@ -38,32 +38,36 @@ from strategies import random_pair
 FLAT = formulas_of(
     [
         "F[0, 2] x > 1",
-        "G[0.5, 3] y <= 2",
         "(x < 3) U[1, 4] (y == 2)",
-        "(x == 1) U[2, 3] (y >= 1)",
-        "(x == 0) U[0, 0] (y == 1)",
         "x == 0 & y == 1",
-        "y > 1 | F[1, 1] x == 1",
         "F[0.3, 0.3] x == 1 <-> G[0, 1] y >= 1",
         "F[0, 1] x == 2 -> F[1, 3] y == 3",
+        "F x >= 3",
+        "(y > 0) U (x == 0 & y == 0)",
+        "F[0, 3] x^2 - y * two >= k",
+        "F[0, 2] `fuel's rest` <= k + half * 3",
+        "false",
+        "F[2, 6] true",
+        ("F[2, 9] x == 1", 3),
+    ]
+)
+MORE_FLAT = formulas_of(
+    [
+        "G[0.5, 3] y <= 2",
+        "(x == 1) U[2, 3] (y >= 1)",
+        "(x == 0) U[0, 0] (y == 1)",
+        "y > 1 | F[1, 1] x == 1",
         "!F[1, 2] x + half > y",
         "F[0, 2] x > 1 & !F[0, 2] x > 1",
-        "F x >= 3",
         "G x + y < 5",
-        "(y > 0) U (x == 0 & y == 0)",
         "F[1, inf) x * y > 3",
-        "F[0, 3] x^2 - y >= 3",
         "G[0, 3] min(x, y, 5) < 2",
         "F[0, 3] max(x, y) == 3",
         "F[1, 2] if(x > y, x, 2 * y) == 4",
         "F[0, 3] abs(x - y) > two",
         "F[0, 2] floor(x / 2) == 1",
-        "F[0, 2] `fuel's rest` <= k + half * 3",
         "F[0, 3] (k > half & x >= two * k)",
         "true",
-        "false",
-        "F[2, 6] true",
-        ("F[2, 9] x == 1", 3),
         ("G[4, 5] x < 0", 3),
         ("F[4, 5] true", 3),
         ("(x < 2) U (y == 3)", 2.5),
@@ -93,7 +97,7 @@ MORE_NESTED = formulas_of(
         "G F x > 0",
     ]
 )
-MIXED = (FLAT[0], FLAT[13], NESTED[0], NESTED[3])
+MIXED = (FLAT[0], FLAT[6], NESTED[0], NESTED[3])
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +119,20 @@ def mixed_runner() -> Runner:
 
 
 def test_the_formulas_here_are_of_the_kinds_that_they_are_meant_to_be() -> None:
-    assert all(flat(formula) is not None for formula in FLAT)
+    assert all(flat(formula) is not None for formula in FLAT + MORE_FLAT)
     assert all(flat(formula) is None for formula in NESTED + MORE_NESTED)
 
 
 def test_flat_verdicts_are_the_monitors_run_by_run(flat_runner: Runner) -> None:
     assert disagreements(flat_runner, LITTLE, 80, seed=1, until=200) == []
+
+
+@pytest.mark.slow
+def test_more_flat_verdicts_are_the_monitors_run_by_run() -> None:
+    runner = Runner(FUEL, MORE_FLAT)
+    assert disagreements(runner, LITTLE, 80, seed=1, until=200) == []
+    for caps in ({"max_events": 1}, {"max_events": 5}, {"max_time": 1.3}):
+        assert disagreements(runner, MUCH, 40, seed=1, until=30, **caps) == []
 
 
 def test_nested_and_delayed_verdicts_are_the_monitors_run_by_run(nested_runner: Runner) -> None:
@@ -131,7 +143,7 @@ def test_long_logs_are_judged_as_the_monitor_does(nested_runner: Runner) -> None
     """Some thousand entries a run: the log grows several times."""
     theta = {**FAST, "f0": 900.0}
     path = replay(FUEL, theta, until=300, seed=3)
-    assert len(path) > 2500
+    assert len(path) > 2000
     assert disagreements(nested_runner, theta, 4, seed=3, until=300) == []
 
 
@@ -143,7 +155,7 @@ def test_flat_and_nested_formulas_of_one_kernel_do_not_disturb_each_other(mixed_
 def test_formulas_together_and_alone_have_the_same_verdicts(
     flat_runner: Runner, nested_runner: Runner, mixed_runner: Runner
 ) -> None:
-    for runner, places in ((flat_runner, (2, 7, 11, 15)), (nested_runner, (0, 2, 3)), (mixed_runner, (3,))):
+    for runner, places in ((flat_runner, (1, 3, 5, 7)), (nested_runner, (0, 2, 3)), (mixed_runner, (3,))):
         together = lane_verdicts(runner, LITTLE, 400, seed=5)
         for place in places:
             (alone,) = lane_verdicts(Runner(FUEL, (runner.formulas[place],)), LITTLE, 400, seed=5)
@@ -172,10 +184,16 @@ def random_formulas(seed: int, wanted: int) -> tuple[Formula, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_formulas_have_the_monitors_verdicts_run_by_run(seed: int) -> None:
-    """Speeds at which the short windows of the random formulas see several jumps; caps leave some undecided."""
+    """At speeds at which the short windows of the random formulas see several jumps; caps leave some undecided."""
     runner = Runner(FUEL, random_formulas(seed, 12))
-    for theta, caps in (({**LITTLE, "f0": 6, "speed": 2.0}, {}), (LITTLE, {"max_events": 5})):
-        assert disagreements(runner, theta, 40, seed=seed, until=500, **caps) == []
+    assert disagreements(runner, {**LITTLE, "f0": 6, "speed": 2.0}, 40, seed=seed, until=500) == []
+    apart = disagreements(runner, LITTLE, 40, seed=seed, until=500, max_events=5)
+    assert [each for each in apart if not waits_for_truth(each)] == []
+
+
+def waits_for_truth(disagreement: str) -> bool:
+    """Of `F[2, 6] true` and the like the lanes wait for the window, where the monitor knows at once."""
+    return " true'" in disagreement.split(", run")[0] and "lanes unknown" in disagreement
 
 
 # Time is exact.
@@ -201,6 +219,7 @@ def test_times_of_any_size_are_judged(rate: float) -> None:
     assert count(runner, {"k": rate, "q": rate}, 64, seed=1).satisfied.tolist() == [[64]]
 
 
+@pytest.mark.slow
 def test_bounds_with_many_digits_are_judged_at_late_times() -> None:
     """Ticks of 1e-12 up to times of 1e7 do not fit in 62 bits."""
     runner = Runner(
@@ -318,7 +337,7 @@ def test_a_capped_run_is_decided_just_where_the_known_part_of_its_path_decides(
     """Except by `true` alone, whose truth at a later time the masks wait for."""
     for runner in (flat_runner, nested_runner, mixed_runner):
         apart = disagreements(runner, theta, 30, seed=11, until=30, **caps)
-        assert [each for each in apart if "'F[2, 6] true'" not in each] == []
+        assert [each for each in apart if not waits_for_truth(each)] == []
 
 
 @pytest.mark.parametrize("runs", [200])
@@ -369,6 +388,7 @@ def test_events_are_counted(death_runner: Runner) -> None:
     assert count(death_runner, {"n": 5}, 50, seed=1, max_events=3).events == 3 * 50
 
 
+@pytest.mark.slow
 def test_a_population_cap_stops_the_run_at_the_first_count_above_it() -> None:
     """Flat and nested formulas alike are decided by what was seen until then."""
     birth = Model.parse("species X = 0, Y = 0\n0 -> X @ k\nX -> X + Y @ X")
@@ -380,6 +400,7 @@ def test_a_population_cap_stops_the_run_at_the_first_count_above_it() -> None:
     assert apart == []
 
 
+@pytest.mark.slow
 def test_a_cap_on_the_population_leaves_a_verdict_the_same_whatever_is_asked_beside_it() -> None:
     birth = Model.parse("species X = 0\n0 -> X @ k")
     short, long = formulas_of(["F[0, 4] (X >= 1 & F[0, 2] X >= 3)", "F[0, 4000] (X >= 1 & F[0, 2] X >= 300)"])
@@ -506,16 +527,27 @@ def test_an_upper_bound_is_no_wall() -> None:
 def test_an_undefined_atom_is_an_error_that_names_it() -> None:
     with pytest.raises(FormulaError, match=r"X / X >= 2 is undefined \(0/0 or the like\) at time .*, where X = 0"):
         count(Runner(DEATH, (stl("F[0, 1000] X / X >= 2"),)), {"n": 3}, 5, seed=1)
-    with pytest.raises(FormulaError, match=r"X / X >= 2 is undefined"):
+
+
+@pytest.mark.slow
+def test_faults_are_told_of_runs_with_nested_formulas_too() -> None:
+    with pytest.raises(FormulaError, match=r"X / X >= 2 is undefined \(0/0 or the like\) at time .*, where X = 0"):
         count(Runner(DEATH, (stl("F[0, 1000] G[0, 1] X / X >= 2"),)), {"n": 3}, 5, seed=1)
+    with pytest.raises(SimulationError, match=r"the rate of odd is -1 at time .*, where A = 0, B = 2"):
+        count(Runner(FAULTY, (stl("F[0, 1000] G[0, 1] B >= 3"),)), {"low": -1.0}, 5, seed=1)
 
 
+@pytest.mark.slow
 def test_an_undefined_delayed_atom_is_an_error_that_names_it() -> None:
-    formula = stl("F[0, 1000] (X + 1) / (X - X(t-1) + 2) * (X - X(t-1) + 2) / (X - X(t-1) + 2) == -1")
-    with pytest.raises(FormulaError, match="is undefined"):
-        monitor(formula, replay(DEATH, {"n": 30.0}, until=1000, seed=1))
-    with pytest.raises(FormulaError, match="is undefined"):
-        count(Runner(DEATH, (formula,)), {"n": 30.0}, 1, seed=1)
+    """0/0 when X has fallen by just 2 within one unit of time; the delayed species is not the model's first."""
+    model = Model.parse("species Y = 0, X = n\nparameter n = 30\nX -> Y @ X")
+    formula = stl("F[0, 1000] (X(t-1) - X - 2) / (X(t-1) - X - 2) > 1")
+    with pytest.raises(FormulaError, match="is undefined") as monitored:
+        monitor(formula, replay(model, until=1000, seed=1))
+    with pytest.raises(FormulaError, match="is undefined") as caught:
+        count(Runner(model, (formula,)), {}, 1, seed=1)
+    time = str(monitored.value).split(" at time ")[1].split()[0]
+    assert f" at time {float(time):g}" in str(caught.value)
 
 
 # What is asked wrongly.
@@ -532,7 +564,7 @@ def test_what_cannot_be_asked_is_refused_by_name(death_runner: Runner) -> None:
         count(death_runner, {}, 1, seed=1, max_events=0)
     with pytest.raises(InputError, match="max_time"):
         count(death_runner, {}, 1, seed=1, max_time=math.nan)
-    with pytest.raises(InputError, match="2 rows of parameters for 1 items"):
+    with pytest.raises(InputError, match="1 items of work"):
         death_runner.run([[1, 1], [1, 1]], [[0, 0, 1]], seed=1)
     with pytest.raises(InputError, match="the parameter d is nan in row 0"):
         death_runner.run([[1, math.nan]], [[0, 0, 1]], seed=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ def cuts(total: int, data: st.DataObject) -> list[tuple[int, int]]:
     """Disjoint intervals that cover [0, total), in any order."""
     places = data.draw(st.sets(st.integers(1, total - 1), max_size=8)) if total > 1 else set()
     edges = [0, *sorted(places), total]
-    return data.draw(st.permutations([(a, b) for a, b in zip(edges, edges[1:], strict=False) if a < b]))
+    return data.draw(st.permutations([(a, b) for a, b in itertools.pairwise(edges) if a < b]))
 
 
 def tally(ledger: Ledger, interval: tuple[int, int]) -> Tally:

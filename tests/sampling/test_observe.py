@@ -223,7 +223,7 @@ class TestRuns:
         watcher = Watcher()
         points = SPACE.points({"k": [2.0]})
         obs = st.observe(DECAY, EMPTY, points, 5000, seed=2, workers=2, chunk=1000, progress=watcher)
-        assert [told[1] for told in watcher.told if told[0] == "advance"] == [1, 1000, 1000, 1000, 1000, 999]
+        assert sorted(told[1] for told in watcher.told if told[0] == "advance") == [1, 999, 1000, 1000, 1000, 1000]
         assert obs == st.observe(DECAY, EMPTY, points, 5000, seed=2, workers=1)
 
     def test_parameters_come_from_the_space_or_from_the_defaults_of_the_model(self) -> None:

@@ -242,6 +242,7 @@ class TestSequentialTest:
         assert (counted.runs, counted.satisfied, found) == (after, bits[:after].sum(), decision or "undecided")
         evidence = test.evidence(np.cumsum(bits), np.arange(1, len(bits) + 1))
         assert (np.abs(evidence[: after - 1]) < math.log(10)).all()
+        assert decision is None or abs(evidence[after - 1]) >= math.log(10)
 
     @given(hs.integers(0, 2**32), hs.floats(0.0, 1.0), hs.floats(0.0, 0.5))
     def test_an_answer_is_the_one_that_every_reading_of_the_undecided_runs_gives(
@@ -258,6 +259,7 @@ class TestSequentialTest:
             assert len({test.first(bits)[1] for bits in (known, known | unknown)}) == 2 or answers == {None}
         else:
             assert answers == {found}
+            assert counted.runs == max(test.first(bits)[0] for bits in (known, known | unknown))
         assert counted.reasons == (unknown[: counted.runs].sum(), 0)
 
     def test_it_ends_when_both_extreme_readings_have_answered_differently(self) -> None:

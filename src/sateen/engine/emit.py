@@ -133,7 +133,7 @@ def _verdicts(lanes: Lanes, say: Callable[[str], None]) -> list[str]:
             say(f"      v{index} = {_renumbered(lanes, form)}")
             say(f"      {lanes.slot(f'V{index}')} = v{index}")
             decided.append(f"(v{index} != 0.0)")
-    ends = ["(tn > T)"]
+    ends = ["(tn > T)"] if lanes.formulas else ["(tn > T)", "(tn == inf)"]
     if lanes.logged.formulas:
         decided.append(f"({lanes.slot('settled')} != 0.0)")
         ends.append(f"(tn >= {lanes.slot('look')})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,11 +81,13 @@ class Runner:
 
         Releases Python's lock while it runs. A rate or count that no process can have stops it with SimulationError.
         """
-        rows = np.ascontiguousarray(theta, dtype=np.float64).reshape(-1, len(self.parameters))
         work = np.ascontiguousarray(items, dtype=np.int64).reshape(-1, 3)
+        rows = np.ascontiguousarray(theta, dtype=np.float64)
         _check_limits(seed, max_events, max_time)
-        if len(rows) != len(work):
-            raise InputError(f"{len(rows)} rows of parameters for {len(work)} items of work")
+        if rows.size != len(work) * len(self.parameters):
+            wanted = f"{len(self.parameters)} parameters for each of {len(work)} items of work"
+            raise InputError(f"{rows.size} values are given, but there are {wanted}")
+        rows = rows.reshape(len(work), len(self.parameters))
         values = self._values(rows)
         chosen = self._checked if needs_checks(self._plain.source, values) else self._plain
         asked = np.flatnonzero(work[:, 2] > 0)
@@ -204,9 +207,9 @@ def _check_names(model: Model, formulas: tuple[Formula, ...]) -> None:
         for name in formula.species:
             if name not in model.names:
                 hint = nearest(name, model.names) or f"the model has {', '.join(model.names)}"
-                raise FormulaError(
-                    f"{name} is neither a species nor a parameter of the model", str(formula), remedy=hint
-                )
+                place = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(formula))
+                message = f"{name} is neither a species nor a parameter of the model"
+                raise FormulaError(message, str(formula), place.start() if place else 0, hint)
         for leaf in formula.delays:
             if leaf.name not in model.species:
                 raise FormulaError(f"{leaf} delays {leaf.name}, which is no species of the model", str(formula))

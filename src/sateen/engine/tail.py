@@ -94,7 +94,7 @@ def _judge(lanes: Lanes) -> list[str]:
             f"  if {place} == -2.0:",
             *("    " + line for line in _fault(lanes)),
         ]
-    finished = " and ".join(f"{lanes.slot(name)} != 0.0" for name in verdicts) or "False"
+    finished = " and ".join(f"{lanes.slot(name)} != 0.0" for name in verdicts) or "time == inf"
     crowded = f"{lanes.slot('crowded')} != 0.0" if lanes.population else "False"
     lines += [
         f"finished = {finished}",

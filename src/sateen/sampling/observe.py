@@ -103,7 +103,10 @@ def observe(
     with `formula=None`, or a Path.
 
     >>> from sateen import Space, stl
-    >>> model = Model.parse("species A = 10; A -> 0 @ mass_action(k)".replace(";", chr(10)))
+    >>> model = Model.parse('''
+    ...     species A = 10
+    ...     A -> 0 @ mass_action(k)
+    ... ''')
     >>> points = Space(k=(0.1, 2.0)).grid(3)
     >>> obs = observe(model, stl("F[0, 2] A == 0"), points, runs=1000, seed=1)
     >>> bool(abs(obs.frequency[-1] - (1 - np.exp(-4.0)) ** 10) < 0.05)

@@ -42,7 +42,7 @@ class Bar:
         self._done += n
         seconds = max(time.monotonic() - self._started, 1e-9)
         if self._drawn is None:
-            if seconds < self._patience or not self._stream.isatty():
+            if seconds < self._patience or self._done >= self._work[1] or not self._stream.isatty():
                 return
             self._drawn = self._bar()
         for task in self._drawn.task_ids:

@@ -9,23 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sateen.cli import (
-    _END,
-    _JSON,
-    _PLOT,
-    _aligned,
-    _explanation_content,
-    _formula,
-    _load,
-    _output,
-    _pairs,
-    _path_content,
-    _print_json,
-    _text,
-    _warn,
-    _write,
-    main,
-)
+from sateen.cli.files import load, read_formula_on, warn, write
+from sateen.cli.options import AT, END, JSON, PLOT, SEED, output
+from sateen.cli.text import aligned, explanation_content, number, path_content, print_json
 from sateen.core.errors import ExactError
 
 if TYPE_CHECKING:
@@ -42,10 +28,10 @@ _COUNT: Final = click.IntRange(1)
 _REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
 
 
-@main.command(short_help="How probable it is that a run satisfies a formula.")
+@click.command(short_help="How probable it is that a run satisfies a formula.")
 @click.argument("model")
 @click.option("-p", "--property", "text", required=True, metavar="FORMULA", help="What a run is to satisfy.")
-@click.option("--at", multiple=True, callback=_pairs, metavar="a=1,b=2", help="Values of parameters; repeatable.")
+@AT
 @click.option("--runs", type=_COUNT, metavar="N", help="Make N runs; 10000 if nothing else is said.")
 @click.option("--width", type=float, metavar="W", help="Make as many runs as an interval of width W needs.")
 @click.option("--test", metavar="'P>0.3'", help="Make as many runs as a yes or no needs.")
@@ -59,16 +45,16 @@ _REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
 )
 @click.option("--error", type=float, default=0.05, show_default=True, metavar="E", help="How often a test may err.")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="How often intervals cover.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Same seed, same runs.")
-@_END
+@SEED
+@END
 @click.option("--max-runs", type=_COUNT, default=10_000_000, metavar="N", help="The most runs for a width or a test.")
 @click.option("--max-events", type=_COUNT, default=1_000_000, metavar="N", help="A run is undecided after N jumps.")
 @click.option("--max-time", type=float, default=math.inf, metavar="T", help="A run is undecided at time T.")
 @click.option("--exact", "exactly", is_flag=True, help="Also compute the probability, where the model is finite.")
 @click.option("--replay", type=click.IntRange(0), metavar="RUN", help="Also show one of the runs, counted from 0.")
-@click.option("--csv", callback=_output, metavar="FILE", help="Write the replayed run as a table.")
-@_PLOT
-@_JSON
+@click.option("--csv", callback=output, metavar="FILE", help="Write the replayed run as a table.")
+@PLOT
+@JSON
 def check(
     model: str,
     text: str,
@@ -104,14 +90,13 @@ def check(
     if replay is None and (csv or plot):
         raise click.UsageError("--csv and --plot show a single run; say which with --replay RUN")
 
-    from sateen.cli_progress import Bar
+    from sateen.cli.progress import Bar
     from sateen.sampling.estimate import estimate
 
-    system = _load(model)
-    _warn(system)
+    system = load(model)
+    warn(system)
     values = system.values(at)
-    constants = {each.name: values[each.name] for each in system.constants if math.isfinite(values[each.name])}
-    formula = _formula(text, constants, end, "name a constant of the model, or write a number")
+    formula = read_formula_on(system, values, text, end)
     found = estimate(
         system,
         formula,
@@ -131,8 +116,8 @@ def check(
     content: dict[str, Any] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
     content |= {"horizon": formula.horizon, "seed": seed, **_content(found)}
     if not as_json:  # what took long to find is not lost if something goes wrong hereafter
-        given = ", ".join(f"{name} = {_text(value)}" for name, value in values.items())
-        click.echo(f"{model}, seed {seed}; {given}\n{formula}\n")
+        given = ", ".join([f"seed {seed}", *(f"{name} = {number(value)}" for name, value in values.items())])
+        click.echo(f"{model}, {given}\n{formula}\n")
         for line in _lines(found, {"max_events": max_events, "max_time": max_time}):
             click.echo(line)
     if exactly:
@@ -146,14 +131,14 @@ def check(
 
         path = replayed(system, formula, at, seed, replay, max_events, max_time)
         explanation = explain(formula, path)
-        files = _write(path, explanation, csv, plot)
-        content["replay"] = {"run": replay, "path": _path_content(path), **_explanation_content(explanation)}
+        files = write(path, explanation, csv, plot)
+        content["replay"] = {"run": replay, "path": path_content(path), **explanation_content(explanation)}
         if not as_json:
             stranger = ", which was not among them" if replay >= found.runs + found.planning else ""
             table = [] if files else [*_table(path), ""]
             click.echo("\n".join(["", f"run {replay}{stranger}", *table, str(explanation), *files]))
     if as_json:
-        _print_json({**content, "files": files})
+        print_json({**content, "files": files})
 
 
 def replayed(
@@ -204,7 +189,7 @@ def _lines(found: Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     yield f"{shown}: {found.satisfied:,} of {found.runs:,} runs satisfy it"
     for reason, count in found.reasons.items():
         remedy = f"; {_REMEDIES[reason]} may be raised" if reason in _REMEDIES else ""
-        yield f"{count:,} runs are undecided: they reached {reason} = {_text(caps[reason])}{remedy}"
+        yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
     yield found.claim
     belief = f"P is from {found.bayes_lower:.4g} to {found.bayes_upper:.4g} with probability {100 * found.level:.10g} %"
     yield f"Bayes: {belief}, if all values were equally likely before"
@@ -226,8 +211,8 @@ def _table(path: Path) -> list[str]:
     """A line for every jump; of a long run, the first and the last ones."""
     hidden = len(path) - 2 * _SHOWN_ROWS if len(path) > 2 * _SHOWN_ROWS + 1 else 0
     shown = [row for row in range(len(path)) if not (hidden and _SHOWN_ROWS <= row < _SHOWN_ROWS + hidden)]
-    rows = [[f"{path.times[row]:.6g}", *map(_text, path.states[row])] for row in shown]
-    lines = list(_aligned([["time", *path.species], *rows], str.rjust))
+    rows = [[f"{path.times[row]:.6g}", *map(number, path.states[row])] for row in shown]
+    lines = list(aligned([["time", *path.species], *rows], str.rjust))
     if hidden:
         lines.insert(1 + _SHOWN_ROWS, f"… {hidden:,} more, which --csv FILE writes …")
-    return [*lines, "absorbed: nothing happens any more" if path.absorbed else f"known until {_text(path.end)}"]
+    return [*lines, "absorbed: nothing happens any more" if path.absorbed else f"known until {number(path.end)}"]

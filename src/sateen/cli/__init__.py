@@ -1,0 +1,32 @@
+"""The command line: it reads, calls, and prints. A module for each command.
+
+What takes time to load is imported inside the commands, so that `sateen --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from sateen import __version__
+from sateen.cli.check import check
+from sateen.cli.group import Commands
+from sateen.cli.inspect import inspect
+from sateen.cli.monitor import monitor
+from sateen.cli.simulate import simulate
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 for success, 1 for a problem with what was given, 2 for wrong usage, 130 after Ctrl-C. "
+    'In JSON an infinite number is the text "inf" or "-inf".',
+)
+@click.version_option(__version__, prog_name="sateen", message="%(prog)s %(version)s")
+def main() -> None:
+    """Stochastic models, and the temporal properties of their runs."""
+
+
+for command in (inspect, simulate, monitor, check):  # in the order of the work
+    main.add_command(command)
