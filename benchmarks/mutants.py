@@ -110,8 +110,8 @@ MUTANTS = (
     Mutant(
         "of jumps at one time the first wins",
         "logic/intervals.py",
-        "if i + 1 < count and positions[i + 1] == positions[i]:",
-        "if i > 0 and positions[i - 1] == positions[i]:",
+        "if i + 1 < count and positions[i + 1] == positions[i]:\n            continue  # a value",
+        "if i > 0 and positions[i - 1] == positions[i]:\n            continue  # a value",
         SETS,
     ),
     Mutant(
@@ -419,8 +419,10 @@ def main() -> int:
             | {"killed": outcome.killed, "by": outcome.by, "seconds": round(outcome.seconds, 1)}
             for mutant, outcome in zip(chosen, outcomes, strict=True)
         ]
+        source = options.source.resolve()
         result = {
             "machine": machine.note("pytest", "hypothesis"),
+            "source": str(source.relative_to(ROOT) if source.is_relative_to(ROOT) else source),
             "planted": len(rows),
             "killed": len(rows) - survivors,
         }

@@ -108,6 +108,16 @@ def test_of_equal_positions_the_last_wins() -> None:
     assert made(intervals.switches, [0, 0], [False, True], 2, room=2) == [0]
 
 
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 7)), min_size=1, max_size=10), st.integers(0, 2))
+def test_the_truth_may_be_one_bit_of_a_number(changes: list[tuple[int, int]], bit: int) -> None:
+    changes = [(0, changes[0][1]), *sorted(changes[1:], key=lambda change: change[0])]
+    positions, numbers = [position for position, _ in changes], [float(number) for _, number in changes]
+    truth = [number >> bit & 1 == 1 for _, number in changes]
+    found = made(intervals.bit_switches, positions, numbers, bit, len(changes), room=len(changes))
+    assert found == made(intervals.switches, positions, truth, len(changes), room=len(changes))
+
+
 @settings(max_examples=300)
 @given(sets)
 def test_complement(x: list[int]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,68 @@ def test_again_and_again_it_ends_with_the_same_counts(tmp_path: Path) -> None:
     assert obs.fingerprint == observe().fingerprint
 
 
+def test_a_chunk_that_is_being_run_is_waited_for_and_counted() -> None:
+    begun, released = Event(), Event()
+
+    def box(theta: dict[str, float], rng: np.random.Generator) -> bool:
+        if theta["p"] == 0:  # the first point: its run goes on when Ctrl-C has been pressed
+            begun.set()
+            assert released.wait(60)
+        else:
+            assert begun.wait(60)
+        return True
+
+    class Late(Impatient):
+        def advance(self, n: int) -> None:
+            if self.left == 1:
+                Timer(0.3, released.set).start()
+            super().advance(n)
+
+    with pytest.raises(st.Interrupted) as caught:
+        st.observe(box, None, st.Space(p=(0, 1)).grid(50), 1, seed=1, workers=2, chunk=1, progress=Late(1))
+    assert caught.value.partial.satisfied[0] == 1
+    assert caught.value.partial.trials.sum() < 50
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that sends signals")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_at_whatever_moment_it_comes_the_store_and_the_partial_agree(tmp_path: Path, workers: int) -> None:
+    rng = np.random.default_rng(8)
+    start = time.perf_counter()
+    reference = observe(runs=30, store=tmp_path / "whole.db", workers=workers, chunk=10)
+    longest = time.perf_counter() - start
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    stopped = 0
+    try:
+        for trial in range(80):
+            store = tmp_path / f"runs{trial}.db"
+            try:
+                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(0.05, 1.0)) * longest)
+                observe(runs=30, store=store, workers=workers, chunk=10)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except st.Interrupted as stop:
+                stopped += 1
+                partial = stop.partial
+                whole = partial.trials == 30
+                assert np.array_equal(partial.satisfied[whole], reference.satisfied[whole])
+                assert stored(store) == partial.trials.sum()
+            except KeyboardInterrupt:
+                pass  # before the first run, or after the last
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stopped > 0
+
+
+def stored(store: Path) -> int:
+    connection = sqlite3.connect(store)
+    try:
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return int(connection.execute("SELECT total(stop - first) FROM chunk").fetchone()[0]) if tables else 0
+    finally:
+        connection.close()
+
+
 def test_several_formulas_have_a_partial_each() -> None:
     formulas = {"a": EMPTY, "b": st.stl("F[0, 1] A <= 5")}
     with pytest.raises(st.Interrupted) as caught:
@@ -129,8 +193,6 @@ def test_who_catches_every_exception_does_not_catch_it() -> None:
 
 
 def test_it_may_be_called_from_another_thread() -> None:
-    from threading import Thread
-
     found: list[Any] = []
     thread = Thread(target=lambda: found.append(observe(workers=2)))
     thread.start()

@@ -236,6 +236,12 @@ class TestRuns:
         fewer = st.observe(model, EMPTY, st.Space(k=(0.5, 4.0), n=1).points({"k": POINTS.theta[:, 0]}), 50, seed=2)
         assert fewer.satisfied.sum() > 2 * there.satisfied.sum()
 
+    def test_a_model_without_parameters_has_one_point_of_no_dimension(self) -> None:
+        model = Model.parse("species A = 10\nA -> 0 @ mass_action(2)")
+        obs = st.observe(model, EMPTY, st.Space().points({}), 500, seed=2)
+        assert (len(obs), obs.theta.shape, obs.relevant) == (1, (1, 0), ())
+        assert abs(obs.frequency[0] - decayed(np.array(2.0))) < 5 * math.sqrt(0.25 / 500)
+
 
 class TestUndecided:
     GROWTH = Model.parse("species X = 1\nX -> 2 X @ mass_action(b)\nX -> 0 @ mass_action(d)")

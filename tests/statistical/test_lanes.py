@@ -212,6 +212,7 @@ def reference(model: Model, theta: dict[str, float], until: float, runs: int) ->
     return [simulate(model, theta, until=until, seed=seed) for seed in range(runs)]
 
 
+@pytest.mark.slow
 def test_sir_has_the_references_states_at_a_time() -> None:
     """Two-sample Kolmogorov-Smirnov on I and S at time 30, which for discrete counts errs on the safe side."""
     theta = {"beta": 0.12, "gamma": 0.05}

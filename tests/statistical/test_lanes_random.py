@@ -159,6 +159,7 @@ def test_small_networks_have_the_references_frequencies(switched: Runner) -> Non
             assert fisher_exact(table).pvalue > LEVEL / (NETWORKS * len(bounded)), (str(FLAT[place]), theta, table)
 
 
+@pytest.mark.slow
 def test_small_networks_have_the_monitors_verdicts_run_by_run(switched: Runner) -> None:
     for point, theta in enumerate(networks()[:12]):
         apart = disagreements(switched, theta, 10, seed=3, point=point, until=400.0, max_time=200.0)

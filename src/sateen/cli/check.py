@@ -145,11 +145,12 @@ def replayed(
     model: Model, formula: Formula, theta: Mapping[str, float], seed: int, run: int, max_events: int, max_time: float
 ) -> Path:
     """The run that `estimate` counted as number `run`, for as long as it was followed there, or as is needed."""
+    from sateen.cli.progress import Bar
     from sateen.core.path import Path, Verdict
     from sateen.engine.run import replay
     from sateen.logic.monitor import monitor
 
-    again = partial(replay, model, theta, seed=seed, run=run)
+    again = partial(replay, model, theta, seed=seed, run=run, progress=Bar())
     limit = min(formula.horizon, max_time) or 1.0  # a formula about time 0 alone is shown with some of what follows
     until = limit if math.isfinite(limit) else 1.0
     while True:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from sateen.core.errors import FormulaError
 from sateen.core.expression import Delayed, Expression, Name, Operation, Spelling, in_order
-from sateen.engine.questions import core_form, earliest, state_condition, tick_digits
+from sateen.engine.questions import core_form, earliest, has_bounds, state_condition, tick_digits
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until
 
 __all__ = ["Logged", "algebra_source"]
@@ -41,6 +41,13 @@ class Logged:
     def horizon(self) -> float:
         """The time up to which a path decides all of them."""
         return max((formula.horizon for formula in self.formulas), default=0.0)
+
+    @cached_property
+    def last_time(self) -> float:
+        """The latest time that ticks can tell, where the horizon is infinite; runs go no further."""
+        if math.isfinite(self.horizon) or not any(map(has_bounds, self.formulas)):
+            return math.inf
+        return 2.0**56 / 10.0 ** max(map(tick_digits, self.formulas))
 
     def looks(self) -> list[float]:
         """The times at which a run is looked at for an early verdict; the last is just after the horizon."""
@@ -127,7 +134,7 @@ class _Writer:
             "  for i in range(size):",
             "    places[i] = 2 * np.int64(book[i, 0] * scale)",
             f"  final = {'time == inf' if math.isinf(horizon) else f'time > {horizon!r}'}",
-            "  last = 0 if final else 2 * np.int64(time * scale) - 1",
+            "  last = FAR if final else 2 * np.int64(time * scale) - 1",
             f"  hope = {call.format('final', 'True')}",
             "  if hope == 2:",
             "    return -2.0",
@@ -147,8 +154,9 @@ class _Writer:
                 raise FormulaError(message, remedy="round them, or measure time in another unit")
             return [f"  k = {k}", f"  scale = {unit * 2.0**k!r}"]
         return [
-            "  furthest = book[size - 1, 0] if time == inf else max(time, book[size - 1, 0])",
-            f"  k = max(0, 58 - int(ceil(np.log2((furthest + {self.reach + 1.0!r}) * {unit!r}))))",
+            f"  time = time if time == inf else min(time, {self.logged.last_time!r})",
+            "  furthest = book[size - 1, 0] if time == inf else time",
+            f"  k = 58 - int(ceil(np.log2((furthest + {self.reach + 1.0!r}) * {unit!r})))",
             f"  scale = {unit!r} * 2.0**k",
         ]
 
@@ -218,7 +226,7 @@ class _Writer:
         if condition not in self.raw:
             bit = self.logged.conditions.index(condition)
             out = self.register(_Room(1, 0))
-            self.body.append(f"  n{out} = bit_switches(places, book, {bit}, size, sets[{out}])")
+            self.body.append(f"  n{out} = bit_switches(places, book[:, 1], {bit}, size, sets[{out}])")
             self.raw[condition] = out, _Room(1, 0)
         return self.unknown(condition, positive)
 
@@ -226,7 +234,8 @@ class _Writer:
         """After what is known, read against the formula or, when hopeful, in its favour."""
         x, room = self.raw[atom]
         hope = "hopeful" if positive else "not hopeful"
-        return self.call("filled", [x], room + _Room(0, 1), "last", hope, "endless")
+        # Where everything is known, nothing is filled in: the set stays as it is for ever.
+        return self.call("known_until", [x], room + _Room(0, 1), "last", f"n{x} % 2 == 1 if endless else {hope}")
 
     def delayed(self, comparison: Expression, positive: bool) -> tuple[int, _Room]:
         """An atom with delays: merged over the path and its shifted copies, evaluated where any of them jumps."""

@@ -21,18 +21,24 @@ from sateen.engine.algebra import algebra_source
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.questions import Flat, Operator
 from sateen.engine.tail import log_tail, sets_shape, tail
+from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["KernelSource", "kernel_source"]
+__all__ = ["ALGEBRA", "KernelSource", "kernel_source"]
+
+ALGEBRA: Final = "sateen_algebra"  # the name under which generated source finds the compiled algebra
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """Generated source, and the fixed factors that must be within [0, 1e200] for it to be safe without checks."""
+    """Generated source; the fixed factors that must be within [0, 1e200] for it to be safe without checks; and the
+    time beyond which it cannot decide.
+    """
 
     text: str
     coefficients: tuple[Expression, ...]
+    last_time: float
 
 
 def kernel_source(
@@ -56,8 +62,9 @@ def kernel_source(
     body = _vector(lanes)
     rare = tail(lanes)
     result = "np.empty((0, 0)), 0.0, 0" if record else "events"
-    text = "\n".join([*_IMPORTS, *algebra, "", *_head(lanes), *rare, *body, f"  return {result}", ""])
-    return KernelSource(text, lanes.coefficients)
+    calls = [f"from {ALGEBRA} import {', '.join(intervals.__all__)}"] if lanes.nested else []
+    text = "\n".join([*_IMPORTS, *calls, *algebra, "", *_head(lanes), *rare, *body, f"  return {result}", ""])
+    return KernelSource(text, lanes.coefficients, lanes.logged.last_time)
 
 
 def _vector(lanes: Lanes) -> list[str]:
@@ -111,8 +118,9 @@ def _doubts(lanes: Lanes, total: str) -> str:
         doubts.append(f"(not ({total} < inf))")
     for variable in lanes.doubted_counts:
         value = lanes.local(Name(variable.name))
-        doubts += [] if variable.low is None else [f"({value} < {float(variable.low)!r})"]
-        doubts += [] if variable.high is None else [f"({value} > {float(variable.high)!r})"]
+        # Written so that NaN is doubted too.
+        doubts += [] if variable.low is None else [f"(not ({value} >= {float(variable.low)!r}))"]
+        doubts += [] if variable.high is None else [f"(not ({value} <= {float(variable.high)!r}))"]
     for side in lanes.doubted_sides:
         source = lanes.moving.source(side)
         doubts.append(f"({source} != {source})")
@@ -150,17 +158,20 @@ def _renumbered(lanes: Lanes, form: Flat) -> str:
 
 
 def _segment(lanes: Lanes, operator: Operator) -> tuple[str, str]:
-    """When the segment [t, tn) makes an operator true, and else false. Undecided means that t is within b."""
-    right = lanes.moving.source(operator.right)
+    """When the segment [t, tn) makes an operator true, and else false. Undecided means that t is within b.
+
+    A segment of no length is not seen: of tied jumps the last one wins.
+    """
+    right = f"{lanes.moving.source(operator.right)} & (tn > t)"
     if operator.window is None:
-        return right, "True"
+        return f"({right})", "(tn > t)"
     low, high = operator.window.low, operator.window.high
     hits = [right] if low == 0 else [right, f"(tn > {low!r})"]
     misses = ["(tn == inf)" if math.isinf(high) else f"(tn > {high!r})"]
     if operator.left is not None:
         left = lanes.moving.source(operator.left)
         hits += [] if low == 0 else [f"({left} | (t >= {low!r}))"]
-        misses.append(f"(not {left})")
+        misses.append(f"((not {left}) & (tn > t))")
     return "(" + " & ".join(hits) + ")", "(" + " | ".join(misses) + ")"
 
 
@@ -192,11 +203,12 @@ def _news(lanes: Lanes, say: Callable[[str], None]) -> None:
     def after(leaf: Name | Delayed) -> str:
         return lanes.local(leaf).replace("x", "y") if leaf.name in moved else lanes.local(leaf)
 
-    within = ["(tn < inf)"] if math.isinf(lanes.logged.horizon) else [f"(tn <= {lanes.logged.horizon!r})"]
+    bounded = not lanes.record and math.isfinite(lanes.logged.horizon)
+    within = [f"(tn <= {lanes.logged.horizon!r})"] if bounded else ["(tn <= T)", "(tn < inf)"]
     within.append(f"({lanes.slot('act')} != 0.0)")
     changed = []
     if lanes.record:
-        within[0], changed = "(tn <= T) & (tn < inf)", ["True"]
+        changed.append("True")
     elif lanes.logged.conditions:
         say(f"      bits = {lanes.bits_source(after)}")
         changed.append(f"(bits != {lanes.slot('bits')})")
@@ -239,8 +251,7 @@ _IMPORTS: Final = [
     "import numpy as np",
     "from numba import njit",
     "from numpy import ceil, exp, floor, inf, log, sqrt",
-    "from sateen.engine.runtime import as_bits, as_double, bit_switches, complement, contains, eventually, filled",
-    "from sateen.engine.runtime import intersection, known_until, mixed, union, until",
+    "from sateen.engine.runtime import as_bits, as_double, mixed",
     "U = np.uint64",
     "FAR = 1 << 62",
     "OPTIONS = dict(nogil=True, cache=True, error_model='numpy', fastmath={'contract', 'nsz'})",

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import os
 import platform
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -25,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.engine import runtime
-from sateen.engine.emit import KernelSource, kernel_source
+from sateen.engine.emit import ALGEBRA, KernelSource, kernel_source
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
@@ -57,11 +59,17 @@ def kernel(
     return Kernel(load_source(source.text).run, source)
 
 
-def is_cached(model: Model, formulas: tuple[Formula, ...], *, checked: bool = False, population: bool = False) -> bool:
+def is_cached(
+    model: Model,
+    formulas: tuple[Formula, ...],
+    *,
+    checked: bool = False,
+    population: bool = False,
+    record: bool = False,
+) -> bool:
     """Whether the machine code of a kernel is on disk already, so that the first call need not compile."""
-    text = _source(model, formulas, checked, population, False).text
-    folder = cache_directory()
-    return any((folder / "__pycache__").glob(f"{_name(text)}.run-*.nbc"))
+    text = _source(model, formulas, checked, population, record).text
+    return any((cache_directory() / "__pycache__").glob(f"{_name(text)}.run-*.nbc"))
 
 
 def needs_checks(source: KernelSource, values: dict[str, npt.NDArray[np.float64]]) -> bool:
@@ -91,9 +99,21 @@ def cache_directory() -> FilePath:
     return base / "sateen"
 
 
-@cache
 def load_source(text: str) -> Any:
-    """The module of generated source, imported from the cache directory, or from a temporary one if that is shut."""
+    """The module of a kernel's source, imported from the cache directory, or from a temporary one if that is shut."""
+    if ALGEBRA in text and ALGEBRA not in sys.modules:
+        sys.modules[ALGEBRA] = _imported(_algebra())
+    return _imported(text)
+
+
+def _algebra() -> str:
+    """`logic/intervals.py` with every function compiled, and kept on disk as kernels are: one algebra, one truth."""
+    compiled = re.sub(r"^def ", "@njit(nogil=True, cache=True)\ndef ", inspect.getsource(intervals), flags=re.MULTILINE)
+    return compiled.replace("from typing import", "from numba import njit\nfrom typing import", 1)
+
+
+@cache
+def _imported(text: str) -> Any:
     name = _name(text)
     try:
         path = _written(cache_directory(), name, text)
@@ -127,6 +147,6 @@ def _name(text: str) -> str:
 @cache
 def _toolchain() -> str:
     """All that decides what a kernel compiles to, beside its own source."""
-    called = [FilePath(module.__file__ or "").read_text(encoding="utf-8") for module in (runtime, intervals)]
+    called = [inspect.getsource(runtime), _algebra()]
     versions = [platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
     return "\n".join(called + versions)

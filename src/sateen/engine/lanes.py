@@ -10,7 +10,7 @@ from sateen.core.expression import COMPARISONS, Boolean, Delayed, Expression, Na
 from sateen.engine.algebra import Logged
 from sateen.engine.questions import Flat, Operator, flat
 from sateen.engine.rates import Moving, safe_rate
-from sateen.logic.formula import Formula
+from sateen.logic.formula import Atom, Formula, subformulas
 from sateen.model.checks import consumption_fault
 from sateen.model.model import Model, Variable
 
@@ -27,22 +27,23 @@ class Lanes:
         self, model: Model, formulas: tuple[Formula, ...], checked: bool, population: bool, record: bool
     ) -> None:
         self.model = model
-        self.formulas = formulas
+        self.formulas = () if record else formulas  # a record decides nothing, but fails where they would
         self.population = population
         self.record = record
         self.slots: dict[str, int] = {}
         self.fixed_parts: dict[Expression, str] = {}
         self.counts = frozenset(model.species)
         self.moving = Moving(self.counts, self.local, self.fixed)
-        self.flats: list[Flat | None] = [flat(formula) for formula in formulas]
+        self.flats: list[Flat | None] = [flat(formula) for formula in self.formulas]
         self.operators: list[Operator] = _distinct(each for form in self.flats if form for each in form.operators)
         self.nested = [index for index, form in enumerate(self.flats) if form is None]
-        self.logged = Logged(tuple(formulas[index] for index in self.nested))
-        safe = [safe_rate(transition.rate, self.counts) for transition in model.transitions]
+        self.logged = Logged(tuple(self.formulas[index] for index in self.nested))
+        trusted = frozenset(variable.name for variable in model.variables if self._is_count(variable))
+        safe = [safe_rate(transition.rate, self.counts, trusted) for transition in model.transitions]
         self.coefficients = tuple(each for form in safe if form for each in form.coefficients)
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
-        self.doubted_sides = [side for condition in self._conditions() for side in _partial_sides(condition)]
+        self.doubted_sides = [side for formula in formulas for side in _partial_sides(formula)]
         self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides)
         self.tracked = self._tracked()
 
@@ -100,10 +101,10 @@ class Lanes:
         sources = [self.atom_source(condition, spell) for condition in self.logged.conditions]
         return " + ".join(f"({float(2**bit)!r} if {source} else 0.0)" for bit, source in enumerate(sources)) or "0.0"
 
-    def _conditions(self) -> list[Expression]:
-        """The conditions on the present state that the formulas read."""
-        sides = [side for operator in self.operators for side in (operator.left, operator.right) if side is not None]
-        return sides + self.logged.conditions
+    def _is_count(self, variable: Variable) -> bool:
+        """Whether it is a whole number from 0 on, as long as it stays within its bounds."""
+        assigned = any(variable.name == name for each in self.model.transitions for name, _ in each.update)
+        return variable.low is not None and variable.low >= 0 and not assigned
 
     def _may_leave_bounds(self, variable: Variable) -> bool:
         """Whether the form of the transitions leaves it open that a variable leaves its bounds."""
@@ -134,10 +135,11 @@ def is_condition(expression: Expression) -> bool:
     return isinstance(expression, Boolean)
 
 
-def _partial_sides(condition: Expression) -> list[Expression]:
-    """The sides of the comparisons in a condition that some state may leave undefined."""
-    comparisons = [node for node in in_order(condition) if isinstance(node, Operation) and node.symbol in COMPARISONS]
-    return [side for node in comparisons for side in node.operands if _partial(side)]
+def _partial_sides(formula: Formula) -> list[Expression]:
+    """The sides of a formula's atoms that some state may leave undefined; delayed ones are checked with their log."""
+    atoms = [node.comparison for node in subformulas(formula.root) if isinstance(node, Atom)]
+    present = [atom for atom in atoms if not any(isinstance(leaf, Delayed) for leaf in in_order(atom))]
+    return [side for atom in present for side in atom.children if _partial(side)]
 
 
 def _partial(side: Expression) -> bool:

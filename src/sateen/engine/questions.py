@@ -34,7 +34,7 @@ from sateen.logic.formula import (
     subformulas,
 )
 
-__all__ = ["Flat", "Operator", "core_form", "earliest", "flat", "state_condition", "tick_digits"]
+__all__ = ["Flat", "Operator", "core_form", "earliest", "flat", "has_bounds", "state_condition", "tick_digits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +203,15 @@ def _earliest(node: Node) -> tuple[float, float]:
 _MOST_DIGITS = 12  # of the bounds, after the point: ticks must leave room for the times in 62 bits
 
 
+def has_bounds(formula: Formula) -> bool:
+    """Whether anything in a formula measures time; if not, only the order of events matters."""
+    return any(_measures(formula))
+
+
 def tick_digits(formula: Formula) -> int:
     """How many digits after the point the bounds, delays and end of a formula have."""
-    windows = [node.window for node in subformulas(formula.root) if isinstance(node, Eventually | Globally | Until)]
-    numbers = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
-    numbers += [leaf.lag for leaf in formula.delays]
-    numbers += [] if formula.end is None else [formula.end]
     digits = 0
-    for value in numbers:
+    for value in _measures(formula):
         exponent = Decimal(repr(value)).normalize().as_tuple().exponent
         assert isinstance(exponent, int)
         digits = max(digits, -exponent)
@@ -218,3 +219,10 @@ def tick_digits(formula: Formula) -> int:
         message = f"the bounds of {formula} have {digits} digits after the point; the engine takes {_MOST_DIGITS}"
         raise FormulaError(message, remedy="round them, or measure time in another unit")
     return digits
+
+
+def _measures(formula: Formula) -> list[float]:
+    """The finite bounds, delays and end of a formula."""
+    windows = [node.window for node in subformulas(formula.root) if isinstance(node, Eventually | Globally | Until)]
+    bounds = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
+    return bounds + [leaf.lag for leaf in formula.delays] + ([] if formula.end is None else [formula.end])

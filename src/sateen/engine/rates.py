@@ -63,22 +63,28 @@ class SafeRate:
     coefficients: tuple[Expression, ...]
 
 
-def safe_rate(rate: Expression, counts: frozenset[str]) -> SafeRate | None:
-    """`rate` as a sum of products of counts, if it is one; its coefficients are left for a check of their signs."""
+def safe_rate(rate: Expression, counts: frozenset[str], trusted: frozenset[str] | None = None) -> SafeRate | None:
+    """`rate` as a sum of products of counts that are whole numbers from 0 on, if it is one.
+
+    `trusted` are those of the counts, by default all. The coefficients, which read none of the counts, are left for a
+    check of their signs.
+    """
     terms = rate.operands if isinstance(rate, Operation) and rate.symbol == "+" else (rate,)
     coefficients = []
     for term in terms:
         above, below = factors(term)
         moving = [factor for factor in above if not counts.isdisjoint(factor.names)]
-        if any(not counts.isdisjoint(factor.names) for factor in below) or not _falling(moving):
+        if any(not counts.isdisjoint(factor.names) for factor in below) or not _falling(
+            moving, counts if trusted is None else trusted
+        ):
             return None
         still = [factor for factor in above if counts.isdisjoint(factor.names)]
         coefficients.append(_quotient(still, below))
     return SafeRate(tuple(coefficients))
 
 
-def _falling(moving: Iterable[Expression]) -> bool:
-    """Whether factors are counts, each offset A - k accompanied by A, A - 1, ..., A - (k - 1)."""
+def _falling(moving: Iterable[Expression], trusted: frozenset[str]) -> bool:
+    """Whether factors are trusted counts, each offset A - k accompanied by A, A - 1, ..., A - (k - 1)."""
     seen: dict[str, set[float]] = {}
     for factor in moving:
         match factor:
@@ -88,7 +94,8 @@ def _falling(moving: Iterable[Expression]) -> bool:
                 seen.setdefault(name, set()).add(offset)
             case _:
                 return False
-    return all(offsets == set(map(float, range(len(offsets)))) for offsets in seen.values())
+    whole = all(offsets == set(map(float, range(len(offsets)))) for offsets in seen.values())
+    return whole and trusted.issuperset(seen)
 
 
 def factors(expression: Expression) -> tuple[list[Expression], list[Expression]]:

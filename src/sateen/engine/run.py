@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
-from sateen.core.expression import Delayed, Expression, Operation, in_order, number_text
+from sateen.core.expression import Delayed, Operation, in_order, number_text
 from sateen.core.path import Path
+from sateen.core.progress import SILENT, Progress
 from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
 from sateen.logic.formula import Atom, Formula, subformulas
+from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
 __all__ = ["REASONS", "Counts", "Runner", "replay"]
@@ -96,10 +98,11 @@ class Runner:
         unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
         fault = np.zeros(2, np.int64)
         most = float(self.max_population if self.max_population is not None else _LARGEST_COUNT)
+        last_time = min(float(max_time), chosen.source.last_time)
         events = 0
         if len(asked):
             events = chosen.run(
-                rows[asked], work[asked], np.uint64(seed), float(max_time), int(max_events), most, some, unsure, fault
+                rows[asked], work[asked], np.uint64(seed), last_time, int(max_events), most, some, unsure, fault
             )
         if events < 0:
             row = int(asked[fault[0]])
@@ -130,28 +133,13 @@ class Runner:
 
     def _fault(self, theta: dict[str, float], seed: int, point: int, run: int, max_events: int) -> Exception:
         """The error of a run that went wrong, told from its record."""
-        states, _, _ = _record(self.model, theta, seed, point, run, math.inf, max_events, self.formulas)
-        state = dict(zip(self.model.species, states[-1, 2:].tolist(), strict=True))
-        when = float(states[-1, 0])
-        values = {**self.model.values(theta), **state}
-        where = f"at time {when:g}, where {_shown(state)}"
+        horizon = max((formula.horizon for formula in self.formulas), default=math.inf)
+        record = _Record.of(self.model, self.formulas, theta, seed, point, run, max_events, horizon)
+        found = record.fault() or record.undefined_delay()
         again = f"  with {_shown(theta)}; replay it with seed {seed}, point {point}, run {run}"
-        for transition in self.model.transitions:
-            held = transition.guard is None or bool(transition.guard.evaluate(values))
-            rate = float(transition.rate.evaluate(values)) if held else 0.0
-            if not 0.0 <= rate < math.inf:
-                return SimulationError(f"the rate of {transition.name} is {rate:g} {where}: {transition.rate}\n{again}")
-        for variable in self.model.variables:
-            low, high = variable.low, variable.high
-            value = state[variable.name]
-            if (low is not None and value < low) or (high is not None and value > high):
-                message = f"{variable.name} becomes {number_text(value)} {where}; a rate, or a guard, should prevent it"
-                return SimulationError(f"{message}\n{again}")
-        for atom in (atom for formula in self.formulas for atom in _comparisons(formula)):
-            if any(math.isnan(float(side.evaluate(values))) for side in atom.operands if not _delayed(side)):
-                remedy = f"guard the division with if(c, a, b)\n{again}"
-                return FormulaError(f"{atom} is undefined (0/0 or the like) {where}", remedy=remedy)
-        return SimulationError(f"the summed rate is infinite, or a delayed atom undefined, {where}\n{again}")
+        if isinstance(found, FormulaError):
+            return FormulaError(found.message, remedy=f"{found.remedy}\n{again}")
+        return SimulationError(f"{found}\n{again}")
 
 
 def replay(
@@ -163,43 +151,104 @@ def replay(
     point: int = 0,
     run: int = 0,
     max_events: int = 1_000_000,
+    progress: Progress = SILENT,
 ) -> Path:
-    """The very path that `observe` saw as this run of this point, on [0, until]."""
+    """The very path that `observe` saw as this run of this point, on [0, until]; `until` may be infinite.
+
+    It ends earlier after `max_events` jumps. A run that failed fails again.
+    """
     _check_limits(seed, max_events, until)
+    if not is_cached(model, (), checked=True, record=True):
+        progress.note("compiling (once)")
     values = model.values(theta)
     model.initial(values)
     given = {parameter.name: values[parameter.name] for parameter in model.parameters}
-    states, time, outcome = _record(model, given, seed, point, run, until, max_events, ())
-    if outcome == 2:
+    record = _Record.of(model, (), given, seed, point, run, max_events, until)
+    if record.failed:
         raise Runner(model, ())._fault(given, seed, point, run, max_events)
-    absorbed = math.isinf(time)
-    end = float(states[-1, 0]) if outcome == 1 else until
-    return Path(
-        times=states[:, 0], states=states[:, 2:], species=model.species, end=end, absorbed=absorbed, values=values
-    )
+    return record.path(until)
 
 
-def _record(
-    model: Model,
-    theta: Mapping[str, float],
-    seed: int,
-    point: int,
-    run: int,
-    until: float,
-    max_events: int,
-    formulas: tuple[Formula, ...],
-) -> tuple[npt.NDArray[np.float64], float, int]:
-    """Every state of one run, the time of the jump after the last, and 0; 1 where a cap ended it; 2 where it failed."""
-    row = np.array([[theta[parameter.name] for parameter in model.parameters]]).reshape(1, -1)
-    made = kernel(model, formulas, checked=True, record=True)
-    satisfied = np.zeros((len(formulas), 1), np.int64)
-    undecided = np.zeros((len(formulas), len(REASONS), 1), np.int64)
-    items = np.array([[point, run, 1]], np.int64)
-    found: tuple[npt.NDArray[np.float64], float, int] = made.run(
-        row, items, np.uint64(seed), until, max_events, float(_LARGEST_COUNT), satisfied, undecided,
-        np.zeros(2, np.int64),
-    )  # fmt: skip
-    return found
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Every state of one run: a row each of the time, an unused place, and the counts.
+
+    `following` is the time of the jump after the last; a run that `failed` has its last state to blame.
+    """
+
+    model: Model
+    formulas: tuple[Formula, ...]
+    values: Mapping[str, float]
+    rows: npt.NDArray[np.float64]
+    following: float
+    capped: bool
+    failed: bool
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        formulas: tuple[Formula, ...],
+        theta: Mapping[str, float],
+        seed: int,
+        point: int,
+        run: int,
+        max_events: int,
+        until: float,
+    ) -> _Record:
+        """The record of a run, made anew; atoms of the formulas that are undefined make it fail."""
+        row = np.array([theta[parameter.name] for parameter in model.parameters], np.float64).reshape(1, -1)
+        items = np.array([[point, run, 1]], np.int64)
+        nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)
+        made = kernel(model, formulas, checked=True, record=True)
+        limits = (np.uint64(seed), float(until), int(max_events), float(_LARGEST_COUNT))
+        rows, following, outcome = made.run(row, items, *limits, nothing, nowhere, np.zeros(2, np.int64))
+        return cls(model, formulas, model.values(theta), rows, following, outcome == 1, outcome == 2)
+
+    def path(self, until: float) -> Path:
+        """The run on [0, until], or up to where a cap ended it."""
+        end = float(self.rows[-1, 0]) if self.capped or math.isinf(until) else until
+        return Path(
+            times=self.rows[:, 0],
+            states=self.rows[:, 2:],
+            species=self.model.species,
+            end=end,
+            absorbed=math.isinf(self.following),
+            values=self.values,
+        )
+
+    def fault(self) -> Exception | None:
+        """What is wrong with the last state, if anything is."""
+        state = dict(zip(self.model.species, self.rows[-1, 2:].tolist(), strict=True))
+        values = {**self.values, **state}
+        where = f"at time {self.rows[-1, 0]:g}, where {_shown(state)}"
+        for variable in self.model.variables:
+            value = state[variable.name]
+            low = -math.inf if variable.low is None else variable.low
+            high = math.inf if variable.high is None else variable.high
+            if not low <= value <= high:
+                named = f"{variable.name} becomes {number_text(value)}"
+                return SimulationError(f"{named} {where}; a rate, or a guard, should prevent it")
+        for transition in self.model.transitions:
+            held = transition.guard is None or bool(transition.guard.evaluate(values))
+            rate = float(transition.rate.evaluate(values)) if held else 0.0
+            if not 0.0 <= rate < math.inf:
+                return SimulationError(f"the rate of {transition.name} is {rate:g} {where}: {transition.rate}")
+        for atom in (atom for formula in self.formulas for atom in _present_atoms(formula)):
+            if any(math.isnan(float(side.evaluate(values))) for side in atom.operands):
+                message = f"{atom} is undefined (0/0 or the like) {where}"
+                return FormulaError(message, remedy="guard the division with if(c, a, b)")
+        return SimulationError(f"the summed rate is infinite {where}") if self.failed else None
+
+    def undefined_delay(self) -> Exception:
+        """What the monitor says of the delayed atom that stopped the run."""
+        path = self.path(max(self.rows[-1, 0], min((formula.horizon for formula in self.formulas), default=0.0)))
+        try:
+            for formula in self.formulas:
+                monitor(formula, path)
+        except FormulaError as error:
+            return error
+        return SimulationError(f"the run cannot be decided at time {self.rows[-1, 0]:g}")
 
 
 def _check_names(model: Model, formulas: tuple[Formula, ...]) -> None:
@@ -224,13 +273,11 @@ def _check_limits(seed: int, max_events: int, max_time: float) -> None:
         raise InputError(f"max_time is a time after 0, not {max_time}")
 
 
-def _comparisons(formula: Formula) -> list[Operation]:
+def _present_atoms(formula: Formula) -> list[Operation]:
+    """The atoms of a formula that read the present alone."""
     atoms = (node.comparison for node in subformulas(formula.root) if isinstance(node, Atom))
-    return [atom for atom in atoms if isinstance(atom, Operation)]
-
-
-def _delayed(side: Expression) -> bool:
-    return any(isinstance(leaf, Delayed) for leaf in in_order(side))
+    present = [atom for atom in atoms if not any(isinstance(leaf, Delayed) for leaf in in_order(atom))]
+    return [atom for atom in present if isinstance(atom, Operation)]
 
 
 def _shown(values: Mapping[str, float]) -> str:

@@ -79,9 +79,10 @@ def _judge(lanes: Lanes) -> list[str]:
     if lanes.checks:
         lines += [f"if {lanes.slot('bad')} != 0.0:", *("  " + line for line in _fault(lanes))]
     verdicts = [f"V{index}" for index in range(len(lanes.formulas))]
+    lines.append(f"crowded = {lanes.slot('crowded')} != 0.0" if lanes.population else "crowded = False")
     if lanes.nested:
         lines += [
-            f"final = time > T or fired >= max_events or time > {lanes.logged.horizon!r} or time == inf",
+            f"final = crowded or time > T or fired >= max_events or time > {lanes.logged.horizon!r} or time == inf",
             f"worth = final or fired - looked[l] >= {_LEAST_EVENTS} + {_EVENTS_AN_ENTRY} * size[l]",
             "if worth:",
             "  looked[l] = fired",
@@ -95,12 +96,10 @@ def _judge(lanes: Lanes) -> list[str]:
             *("    " + line for line in _fault(lanes)),
         ]
     finished = " and ".join(f"{lanes.slot(name)} != 0.0" for name in verdicts) or "time == inf"
-    crowded = f"{lanes.slot('crowded')} != 0.0" if lanes.population else "False"
     lines += [
         f"finished = {finished}",
         "expired = time > T",
         "exhausted = fired >= max_events and not expired",
-        f"crowded = {crowded}",
         "if finished or expired or exhausted or crowded:",
         "  reason = 2 if crowded else (1 if expired else 0)",
     ]

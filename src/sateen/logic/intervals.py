@@ -16,7 +16,17 @@ from __future__ import annotations
 from collections.abc import MutableSequence, Sequence
 from typing import TypeAlias
 
-__all__ = ["complement", "contains", "eventually", "intersection", "known_until", "switches", "union", "until"]
+__all__ = [
+    "bit_switches",
+    "complement",
+    "contains",
+    "eventually",
+    "intersection",
+    "known_until",
+    "switches",
+    "union",
+    "until",
+]
 
 Switches: TypeAlias = Sequence[int]
 Room: TypeAlias = MutableSequence[int]
@@ -35,6 +45,20 @@ def switches(positions: Switches, truth: Sequence[bool], count: int, out: Room) 
         if i + 1 < count and positions[i + 1] == positions[i]:
             continue  # a value that lasts no time is never seen
         if truth[i] != inside:
+            out[size] = positions[i]
+            size += 1
+            inside = not inside
+    return size
+
+
+def bit_switches(positions: Switches, bits: Sequence[float], bit: int, count: int, out: Room) -> int:
+    """`switches` where the truth is one bit of the whole numbers `bits`. Room: count."""
+    size = 0
+    inside = False
+    for i in range(count):
+        if i + 1 < count and positions[i + 1] == positions[i]:
+            continue
+        if ((int(bits[i]) >> bit) & 1 == 1) != inside:
             out[size] = positions[i]
             size += 1
             inside = not inside
