@@ -56,7 +56,10 @@ def simulate(
         while len(times) <= max_events:
             environment = {**values, **state}
             rates = [_rate(transition, environment, state, time) for transition in model.transitions]
-            total = math.fsum(rates)
+            try:
+                total = math.fsum(rates)
+            except OverflowError:
+                raise SimulationError(f"the rates add up to infinity at time {time:g}, where {_shown(state)}") from None
             if total == 0.0:
                 absorbed = True
                 break
@@ -107,7 +110,7 @@ def _fired(model: Model, transition: Transition, values: Mapping[str, float], st
         value = after[variable.name]
         low = -math.inf if variable.low is None else variable.low
         high = math.inf if variable.high is None else variable.high
-        if not low <= value <= high:
+        if not (low <= value <= high and value.is_integer()):
             raise SimulationError(
                 f"{transition.name} takes {variable.name} to {number_text(value)} at time {time:g}, "
                 f"from {_shown(state)}\n  its rate, or a guard, should stop it before: {transition.rate}"

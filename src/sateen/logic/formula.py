@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from typing import ClassVar, Final
 
 from sateen.core.errors import FormulaError
@@ -258,7 +259,10 @@ class Formula:
     def horizon(self) -> float:
         """The time up to which a path decides it: at most `end`, infinite with an unbounded operator."""
         reach = _reach(self.root)
-        return reach if self.end is None else min(reach, self.end)
+        horizon = float(reach)
+        if Decimal(repr(horizon)) < reach:
+            horizon = math.nextafter(horizon, math.inf)
+        return horizon if self.end is None else min(horizon, self.end)
 
     @property
     def species(self) -> tuple[str, ...]:
@@ -304,6 +308,10 @@ class Formula:
         return f"<code>{escape(str(self))}</code>{reading}"
 
 
-def _reach(node: Node) -> float:
-    below = max((_reach(child) for child in node.children), default=0.0)
-    return below + node.window.high if isinstance(node, Eventually | Globally | Until) else below
+def _reach(node: Node) -> Decimal:
+    """The sum of the bounds along the longest branch, as decimals: 0.7 and 0.1 reach 0.8."""
+    below = max((_reach(child) for child in node.children), default=Decimal(0))
+    if not isinstance(node, Eventually | Globally | Until):
+        return below
+    with localcontext(prec=1000):
+        return below + Decimal(repr(float(node.window.high)))

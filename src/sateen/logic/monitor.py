@@ -298,15 +298,23 @@ class _Evaluation:
     def _truth(self, comparison: Expression, positions: list[int], environment: Mapping[Any, Any]) -> Any:
         assert isinstance(comparison, Operation)
         left, right = (side.evaluate(environment) for side in comparison.operands)
-        undefined = np.isnan(left) | np.isnan(right)
-        if np.any(undefined):
-            index = int(np.argmax(np.broadcast_to(undefined, len(positions))))
+        undefined = np.broadcast_to(np.isnan(left) | np.isnan(right), len(positions))
+        if np.any(undefined) and (index := self._first_seen(undefined, positions)) is not None:
             time = self.clock.time(positions[index])
             raise FormulaError(
                 f"{comparison} is undefined (0/0 or the like) at time {number_text(time)}",
                 remedy=f"there {_state(self.path, time)}; guard the division with if(c, a, b)",
             )
         return comparison.evaluate(environment)
+
+    def _first_seen(self, undefined: Any, positions: list[int]) -> int | None:
+        """The first index at which something is undefined for a time, however short, within what is known."""
+        known = math.inf if self.path.absorbed else self.clock.position(self.path.end)
+        for index in np.flatnonzero(undefined).tolist():
+            superseded = index + 1 < len(positions) and positions[index + 1] == positions[index]
+            if not superseded and positions[index] <= known:
+                return int(index)
+        return None
 
 
 def _latest(shifted: list[int], positions: list[int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sateen.core.expression import Boolean, Expression, Number, Operation
@@ -26,24 +27,29 @@ def consumption_fault(transition: Transition) -> Fault | None:
 
     With too few of a species left the reaction must stop: its rate must be 0 there, or its guard false.
     """
-    for name, change in transition.change.items():
-        for count in range(min(-change, _MOST_COUNTS)):
-            here = {name: Number(float(count))}
-            if _vanishes(transition.rate.substitute(here)):
-                continue
-            blind = f"{transition.name} consumes {name}, which its rate {transition.rate} does not see"
-            if transition.guard is not None and _decided(transition.guard.substitute(here)) is False:
-                if name in transition.rate.names:
-                    continue
-                return Fault(blind, f"only its guard keeps {name} from falling below 0", fatal=False)
-            if name not in transition.rate.names:
-                needed = -change
-                remedy = f"multiply the rate by {name}, or add a guard: when {name} >= {needed}"
-                return Fault(f"{blind}: {name} could fall below 0", remedy, fatal=True)
-            remedy = f"its rate should be 0 there: mass_action(k), or a guard: when {name} >= {-change}"
-            message = f"{transition.name} takes {-change} {name} and may still fire with {count} left"
-            return Fault(message, remedy, fatal=False)
-    return None
+    faults = [fault for name, change in transition.change.items() for fault in _faults_of(transition, name, -change)]
+    return max(faults, key=lambda fault: fault.fatal, default=None)
+
+
+def _faults_of(transition: Transition, name: str, taken: int) -> Iterator[Fault]:
+    """What is wrong at each count of `name` that is too small, the first of each kind first."""
+    seen = name in transition.rate.names
+    blind = f"{transition.name} consumes {name}, which its rate {transition.rate} does not see"
+    for count in range(min(taken, _MOST_COUNTS)):
+        here = {name: Number(float(count))}
+        if _vanishes(transition.rate.substitute(here)):
+            continue
+        guarded = transition.guard is not None and _decided(transition.guard.substitute(here)) is False
+        if guarded and not seen:
+            yield Fault(blind, f"only its guard keeps {name} from falling below 0", fatal=False)
+        elif not guarded and seen:
+            remedy = f"its rate should be 0 there: mass_action(k), or a guard: when {name} >= {taken}"
+            yield Fault(
+                f"{transition.name} takes {taken} {name} and may still fire with {count} left", remedy, fatal=False
+            )
+        elif not guarded:
+            remedy = f"multiply the rate by {name}, or add a guard: when {name} >= {taken}"
+            yield Fault(f"{blind}: {name} could fall below 0", remedy, fatal=True)
 
 
 def negative_by_sign(rate: Expression) -> bool:

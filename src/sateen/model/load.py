@@ -26,7 +26,7 @@ def _read_text(path: Path) -> Model:
     try:
         if path.stat().st_size > 4 * MAX_CHARACTERS:
             raise ModelError(f"{path} is too large for a model: at most {MAX_CHARACTERS:,} characters are read")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -28,6 +28,8 @@ __all__ = ["MAX_CHARACTERS", "mass_action", "read_reactions"]
 
 MAX_CHARACTERS: Final = 200_000
 _MOST: Final = 2**53  # whole numbers beyond are not exact
+_MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
+_MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
 _NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _LABEL: Final = re.compile(rf"\s*({_NAME})\s*:(?!=)")
 _TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({_NAME})\s*")
@@ -62,6 +64,10 @@ class _Piece:
                 yield self.part(begin, index)
                 begin = index + 1
         yield self.part(begin)
+
+    def masked(self) -> str:
+        """The text with every name in backquotes blotted out, at the same length."""
+        return re.sub(r"`[^`]*`", lambda quoted: "`" * len(quoted[0]), self.text)
 
     def expression(self, condition: bool = False) -> Expression:
         try:
@@ -115,10 +121,11 @@ class _Reader:
         self.constants: dict[str, Constant] = {}
         self.parameters: dict[str, Parameter] = {}
         self.reactions: list[_Reaction] = []
+        self.labels: set[str] = set()
         self.doubts: list[str] = []
 
     def line(self, line: _Piece) -> None:
-        kind, _, _ = line.text.strip().partition(" ")
+        kind = line.text.split(maxsplit=1)[0]
         if kind in _KINDS:
             rest = line.part(line.text.index(kind) + len(kind))
             for declared in rest.split(","):
@@ -173,18 +180,20 @@ class _Reader:
         rate, guard = _guarded(rates[0])
         if not rate.text.strip():
             line.part(len(line.text.rstrip())).fail(*_NO_RATE)
-        if name and any(name == reaction.transition.name for reaction in self.reactions):
+        if name and name in self.labels:
             line.fail(f"two reactions are called {name}", "give one of them another name")
+        self.labels.add(name)
         consumed, produced = self.sides(sides)
         transition = Transition(name, _rate(rate, consumed), consumed, produced, guard=guard)
         self.reactions.append(_Reaction(transition, sides, rate))
 
     def sides(self, piece: _Piece) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
-        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", piece.text):
+        masked = piece.masked()
+        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
             arrow = strange[0]
             remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
             piece.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
-        parts = piece.text.split("->")
+        parts = masked.split("->")
         if len(parts) != 2:
             piece.fail("a reaction has one arrow, ->", "it looks like  S + I -> 2 I @ beta * S * I")
         left = piece.part(0, len(parts[0]))
@@ -201,9 +210,10 @@ class _Reader:
                 found = f"{term.text.strip()!r} is no species" if term.text.strip() else "a species is missing here"
                 term.fail(found, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
             name = match[2].strip("`")
-            count = int(match[1] or 1)
+            digits = match[1] or "1"
+            count = int(digits) if len(digits) < 10 else _MOST
             if not 0 < count <= 1000:
-                term.fail(f"{count} {name}: between 1 and 1000 of a species can take part")
+                term.fail(f"between 1 and 1000 of a species can take part, not {digits[:20]} {name}")
             if name not in self.variables:
                 remedy = nearest(name, self.variables) or f"declare it first: species {name} = 0"
                 term.fail(f"{name} is not a species", remedy)
@@ -289,7 +299,7 @@ class _Reader:
         undeclared = [name for name in self.parameters if name not in self.where]
         for name in self.parameters:
             if name not in read:
-                hint = nearest(name, undeclared).replace("did you mean", "was it meant by")
+                hint = nearest(name, undeclared[:_MOST_HINTS]).replace("did you mean", "was it meant by")
                 self._doubt(self.where[name], f"nothing uses the parameter {name}" + (f"; {hint}" if hint else ""))
 
 
@@ -299,7 +309,7 @@ def _whole(count: float) -> bool:
 
 def _guarded(piece: _Piece) -> tuple[_Piece, Expression | None]:
     """The rate and the guard of `rate when guard`."""
-    match = re.search(r"\bwhen\b", re.sub(r"`[^`]*`", lambda quoted: "`" * len(quoted[0]), piece.text))
+    match = re.search(r"\bwhen\b", piece.masked())
     if match is None:
         return piece, None
     return piece.part(0, match.start()), piece.part(match.end()).expression(condition=True)
@@ -308,9 +318,13 @@ def _guarded(piece: _Piece) -> tuple[_Piece, Expression | None]:
 def _rate(piece: _Piece, consumed: tuple[tuple[str, int], ...]) -> Expression:
     match = re.fullmatch(r"\s*mass_action\s*\((.*)\)\s*", piece.text, re.DOTALL)
     if match:
+        if sum(count for _, count in consumed) > _MOST_REACTANTS:
+            remedy = "write the rate itself, and a guard: when A >= 100"
+            piece.fail(f"mass_action is for at most {_MOST_REACTANTS} reactants", remedy)
         return mass_action(piece.part(match.start(1), match.end(1)).expression(), consumed)
-    if (place := piece.text.find("mass_action")) >= 0:
-        piece.part(place).fail("mass_action(k) stands alone", "write  @ mass_action(2 * k), not  @ 2 * mass_action(k)")
+    if misplaced := re.search(r"\bmass_action\b", piece.masked()):
+        remedy = "write  @ mass_action(2 * k), not  @ 2 * mass_action(k)"
+        piece.part(misplaced.start()).fail("mass_action(k) stands alone", remedy)
     return piece.expression()
 
 
