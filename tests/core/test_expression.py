@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import json
 import math
-import subprocess
-import sys
 from dataclasses import FrozenInstanceError
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from hostile import outcomes_of
 from sateen.core.errors import ExpressionError
 from sateen.core.expression import (
     FUNCTIONS,
@@ -662,38 +660,12 @@ HOSTILE_CONDITIONS = {
     "a dunder in a condition": "__debug__ > 0",
 }
 
-# Reads (kind, label, text) from its input and says what came of each; no more memory than 1.5 GiB above its start.
-CHILD = """
-import json, sys
-from sateen.core.expression import parse_condition, parse_expression
-parse_expression("1"), parse_condition("1 > 0")
-if sys.platform == "linux":
-    import resource
-    pages = int(open("/proc/self/statm").read().split()[0])
-    most = pages * resource.getpagesize() + 3 * 2**29
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-for kind, label, text in json.load(sys.stdin):
-    try:
-        {"expression": parse_expression, "condition": parse_condition}[kind](text)
-        outcome = "accepted"
-    except BaseException as error:
-        outcome = type(error).__name__
-    print(json.dumps([label, outcome]), flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
-    """What became of each hostile text within 20 seconds for all; what is missing was never finished."""
-    cases = [("expression", *item) for item in HOSTILE.items()]
-    cases += [("condition", *item) for item in HOSTILE_CONDITIONS.items()]
-    child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        output, _ = child.communicate(json.dumps(cases).encode(), timeout=20)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        output, _ = child.communicate()
-    return dict(json.loads(line) for line in output.splitlines())
+    module = "sateen.core.expression"
+    read = outcomes_of(f"{module}:parse_expression", "1", HOSTILE)
+    return read | outcomes_of(f"{module}:parse_condition", "1 > 0", HOSTILE_CONDITIONS)
 
 
 @pytest.mark.parametrize("label", [*HOSTILE, *HOSTILE_CONDITIONS])

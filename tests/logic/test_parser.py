@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import builtins
-import json
 import math
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hostile import outcomes_of
 from sateen.core.errors import FormulaError
 from sateen.core.expression import Delayed, Name, Number, Operation
 from sateen.core.path import Path, Verdict
@@ -433,36 +431,10 @@ HOSTILE = {
     "a deep atom in a deep formula": "F " * 60 + "-" * 60 + "x > 0",
 }
 
-# Reads (label, text) from its input and says what came of each; no more memory than 1.5 GiB above its start.
-CHILD = """
-import json, sys
-from sateen.logic.parser import stl
-stl("x > 0")
-if sys.platform == "linux":
-    import resource
-    pages = int(open("/proc/self/statm").read().split()[0])
-    most = pages * resource.getpagesize() + 3 * 2**29
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-for label, text in json.load(sys.stdin).items():
-    try:
-        stl(text)
-        outcome = "accepted"
-    except BaseException as error:
-        outcome = type(error).__name__
-    print(json.dumps([label, outcome]), flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
-    """What became of each hostile text within 20 seconds for all; what is missing was never finished."""
-    child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        output, _ = child.communicate(json.dumps(HOSTILE).encode(), timeout=20)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        output, _ = child.communicate()
-    return dict(json.loads(line) for line in output.splitlines())
+    return outcomes_of("sateen.logic.parser:stl", "x > 0", HOSTILE)
 
 
 @pytest.mark.parametrize("label", HOSTILE)

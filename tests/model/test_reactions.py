@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import json
 import math
-import subprocess
-import sys
 import warnings
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hostile import outcomes_of
 from sateen.core.errors import ModelError, ModelWarning
 from sateen.core.expression import Expression, Name, Number, Operation, number, parse_condition, parse_expression
 from sateen.engine.simulate import simulate
@@ -452,30 +450,12 @@ HOSTILE = {
     "a count beyond the exact whole numbers": "species A = 1e300\nA -> 0 @ A",
 }
 LARGE = {"a large count": "species A = 4e15\nA -> 0 @ A"}
-CHILD = """
-import json, sys, warnings
-warnings.simplefilter("ignore")
-from sateen.model.model import Model
-for label, text in json.load(sys.stdin).items():
-    try:
-        Model.parse(text)
-        outcome = "accepted"
-    except BaseException as error:
-        outcome = type(error).__name__
-    print(json.dumps([label, outcome]), flush=True)
-"""
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
-    """What became of each text within 20 seconds for all; what is missing was never finished."""
-    child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        output, _ = child.communicate(json.dumps({**HOSTILE, **LARGE}).encode(), timeout=20)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        output, _ = child.communicate()
-    return dict(json.loads(line) for line in output.splitlines())
+    harmless = "species A = 1\nA -> 0 @ A"
+    return outcomes_of("sateen.model.model:Model.parse", harmless, {**HOSTILE, **LARGE})
 
 
 @pytest.mark.parametrize("label", HOSTILE)

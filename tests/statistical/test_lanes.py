@@ -13,8 +13,9 @@ from pathlib import Path as FilePath
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.stats import binom, binomtest, chisquare, fisher_exact, ks_2samp, kstest, norm, poisson
+from scipy.stats import binom, binomtest, fisher_exact, ks_2samp, kstest, norm, poisson
 
+from distributions import LEVEL, assert_distributed
 from lane_checks import count, disagreements, formulas_of, row
 from lanes_by_hand import MASK, splitmix, uniforms
 from sateen.cases import lacz, phosphorelay, sir
@@ -25,7 +26,6 @@ from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
-LEVEL = 1e-6
 TABLE = FilePath(__file__).parent.parent / "data" / "sir_exact.csv"
 SIR_RUNS = 20_000  # at each of the 164 points
 
@@ -92,25 +92,6 @@ def states_at(
     """The first count at a time, in each of many replayed runs."""
     last = [replay(model, theta, until=time, seed=seed, run=run).states[-1, 0] for run in range(runs)]
     return np.array(last, dtype=np.int64)
-
-
-def assert_distributed(counts: npt.NDArray[np.int64], probabilities: FloatArray) -> None:
-    """Chi-square over the values 0, 1, 2, ..., where rare ones share a cell, and the last cell holds all beyond."""
-    observed = np.bincount(counts, minlength=len(probabilities)).astype(float)
-    expected = np.zeros(len(observed))
-    expected[: len(probabilities)] = probabilities * len(counts)
-    cells: list[list[float]] = [[0.0, 0.0]]
-    for seen, wanted in zip(observed, expected, strict=True):
-        if cells[-1][1] >= 10:
-            cells.append([0.0, 0.0])
-        cells[-1][0] += seen
-        cells[-1][1] += wanted
-    if cells[-1][1] < 10 and len(cells) > 1:
-        last = cells.pop()
-        cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
-    seen, wanted = np.array(cells).T
-    assert len(seen) > 5, "too few cells to tell anything"
-    assert chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue > LEVEL
 
 
 def test_pure_death_is_binomial() -> None:

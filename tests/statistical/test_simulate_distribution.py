@@ -14,15 +14,15 @@ from pathlib import Path as FilePath
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.stats import binom, binomtest, chisquare, kstest, poisson
+from scipy.stats import binom, binomtest, kstest, poisson
 
+from distributions import LEVEL, assert_distributed
 from sateen.core.path import Verdict
 from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 
-LEVEL = 1e-6
 RUNS = 64  # at each point of the SIR table
 TABLE = FilePath(__file__).parent.parent / "data" / "sir_exact.csv"
 SIR = """
@@ -41,25 +41,6 @@ def final_counts(text: str, theta: dict[str, float], until: float, runs: int) ->
     return np.array(
         [simulate(model, theta, until=until, seed=seed).states[-1, 0] for seed in range(runs)], dtype=np.int64
     )
-
-
-def assert_distributed(counts: npt.NDArray[np.int64], probabilities: Probabilities) -> None:
-    """Chi-square over the values 0, 1, 2, ..., where rare ones share a cell, and the last cell holds all beyond."""
-    observed = np.bincount(counts, minlength=len(probabilities)).astype(float)
-    expected = np.zeros(len(observed))
-    expected[: len(probabilities)] = probabilities * len(counts)
-    cells: list[list[float]] = [[0.0, 0.0]]
-    for seen, wanted in zip(observed, expected, strict=True):
-        if cells[-1][1] >= 10:
-            cells.append([0.0, 0.0])
-        cells[-1][0] += seen
-        cells[-1][1] += wanted
-    if cells[-1][1] < 10 and len(cells) > 1:
-        last = cells.pop()
-        cells[-1] = [cells[-1][0] + last[0], cells[-1][1] + last[1]]
-    seen, wanted = np.array(cells).T
-    assert len(seen) > 5, "too few cells to tell anything"
-    assert chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue > LEVEL
 
 
 def assert_mean_and_variance(counts: npt.NDArray[np.int64], probabilities: Probabilities) -> None:

@@ -114,97 +114,97 @@ class Not(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class And(Node):
+class _Joined(Node):
+    """Two or more operands with one sign between them; abstract."""
+
+    operands: tuple[Node, ...]
+    sign: ClassVar[str]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return f" {self.sign} ".join(self._inside(each, self.binding + 1) for each in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Joined):
     """`φ & ψ & …`: two or more."""
 
-    operands: tuple[Node, ...]
     binding: ClassVar[int] = _AND
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return self.operands
-
-    def __str__(self) -> str:
-        return " & ".join(self._inside(each, _AND + 1) for each in self.operands)
+    sign: ClassVar[str] = "&"
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Node):
+class Or(_Joined):
     """`φ | ψ | …`: two or more."""
 
-    operands: tuple[Node, ...]
     binding: ClassVar[int] = _OR
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return self.operands
-
-    def __str__(self) -> str:
-        return " | ".join(self._inside(each, _OR + 1) for each in self.operands)
+    sign: ClassVar[str] = "|"
 
 
 @dataclass(frozen=True, slots=True)
-class Implies(Node):
-    """`φ -> ψ`, right-associative."""
+class _Pair(Node):
+    """A left and a right operand; abstract."""
 
     left: Node
     right: Node
-    binding: ClassVar[int] = _IMPLIES
 
     @property
     def children(self) -> tuple[Node, ...]:
         return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Implies(_Pair):
+    """`φ -> ψ`, right-associative."""
+
+    binding: ClassVar[int] = _IMPLIES
 
     def __str__(self) -> str:
         return f"{self._inside(self.left, _IMPLIES + 1)} -> {self._inside(self.right, _IMPLIES)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Iff(Node):
+class Iff(_Pair):
     """`φ <-> ψ`, left-associative."""
 
-    left: Node
-    right: Node
     binding: ClassVar[int] = _IFF
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
 
     def __str__(self) -> str:
         return f"{self._inside(self.left, _IFF)} <-> {self._inside(self.right, _IFF + 1)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Eventually(Node):
-    """`F[a,b] φ`: φ at some time of the window."""
+class _Windowed(Node):
+    """An operator in front of its operand; abstract."""
 
     window: Interval
     operand: Node
     binding: ClassVar[int] = _PREFIX
+    letter: ClassVar[str]
 
     @property
     def children(self) -> tuple[Node, ...]:
         return (self.operand,)
 
     def __str__(self) -> str:
-        return f"F{self.window} {self._inside(self.operand, _PREFIX)}"
+        return f"{self.letter}{self.window} {self._inside(self.operand, _PREFIX)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Globally(Node):
+class Eventually(_Windowed):
+    """`F[a,b] φ`: φ at some time of the window."""
+
+    letter: ClassVar[str] = "F"
+
+
+@dataclass(frozen=True, slots=True)
+class Globally(_Windowed):
     """`G[a,b] φ`: φ at every time of the window."""
 
-    window: Interval
-    operand: Node
-    binding: ClassVar[int] = _PREFIX
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.operand,)
-
-    def __str__(self) -> str:
-        return f"G{self.window} {self._inside(self.operand, _PREFIX)}"
+    letter: ClassVar[str] = "G"
 
 
 @dataclass(frozen=True, slots=True)
