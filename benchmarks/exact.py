@@ -9,16 +9,12 @@ anew: that is what a call costs. "build" is what a call with a single point cost
 from __future__ import annotations
 
 import csv
-import json
-import os
-import platform
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import machine
 import numpy as np
-import scipy
 
 import sateen as st
 
@@ -85,16 +81,6 @@ def main() -> None:
                 "largest_error": None if known is None else float(np.abs(found - known).max()),
             }
         )
-    machine = {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": processor(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "sateen": st.__version__,
-        "rounds": ROUNDS,
-        "load_average": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-    }
     print(f"{'case':36} {'states':>7} {'points':>7} {'ms/point':>9} {'build ms':>9} {'largest error':>14}")
     for row in rows:
         error = "-" if row["largest_error"] is None else f"{row['largest_error']:.1e}"
@@ -102,19 +88,8 @@ def main() -> None:
             f"{row['case']:36} {row['states']:>7,} {row['points']:>7} {row['ms_per_point']:>9.2f} "
             f"{row['ms_build']:>9.1f} {error:>14}"
         )
-    print(", ".join(f"{key} {value}" for key, value in machine.items()), file=sys.stderr)
-    results = ROOT / "benchmarks" / "results"
-    results.mkdir(exist_ok=True)
-    (results / "exact.json").write_text(json.dumps({"machine": machine, "cases": rows}, indent=2) + "\n", "utf-8")
-
-
-def processor() -> str:
-    """The name of the processor, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    about = machine.note("numpy", "scipy")
+    print(machine.write("exact", {"machine": about, "rounds": ROUNDS, "cases": rows}))
 
 
 if __name__ == "__main__":

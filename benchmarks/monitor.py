@@ -11,22 +11,17 @@ The table goes to benchmarks/results/monitor.json with a note of the machine and
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import platform
 import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path as FilePath
 from time import process_time
 from typing import Any
 
+import machine
 import numpy as np
 
-from sateen import __version__
 from sateen.core.path import Path
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
@@ -108,30 +103,6 @@ def growth(rows: list[dict[str, Any]], key: str) -> float | None:
     return float(np.polyfit(sizes, times, 1)[0])
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    model = platform.processor() or platform.machine()
-    information = FilePath("/proc/cpuinfo")
-    if information.exists():
-        names = (line for line in information.read_text().splitlines() if line.startswith("model name"))
-        model = next((line.split(":", 1)[1].strip() for line in names), model)
-    versions = {"sateen": __version__}
-    for package in ("numpy", "rtamt"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "versions": versions,
-        "date": datetime.now(UTC).date().isoformat(),
-    }
-
-
 def shown(row: dict[str, Any]) -> str:
     """A row as a line of the table."""
     ours = f"{row['jumps']:>8,} {row['nested_ms']:>11.1f} {1e3 * row['nested_ms'] / row['jumps']:>8.2f}"
@@ -160,10 +131,9 @@ def main() -> None:
     print("\ngrowth exponents: " + ", ".join(f"{name} {p:.2f}" for name, p in exponents.items() if p is not None))
     if not quick:
         formulas = {"nested": NESTED, "shared": SHARED, "shared_in_rtamt": SHARED_IN_RTAMT, "last": "end of the walk"}
-        results = {"machine": machine(), "formulas": formulas, "rows": rows, "growth_exponents": exponents}
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-        print(f"written to {RESULTS.relative_to(RESULTS.parent.parent.parent)}")
+        about = machine.note("numpy", "rtamt")
+        result = {"machine": about, "formulas": formulas, "rows": rows, "growth_exponents": exponents}
+        print(machine.write("monitor", result))
 
 
 if __name__ == "__main__":

@@ -178,14 +178,16 @@ def _segment(lanes: Lanes, operator: Operator) -> tuple[str, str]:
 def _moves(lanes: Lanes, say: Callable[[str], None]) -> None:
     """The next state: changes telescoped over the comparisons of u with the summed rates, no branch."""
     transitions = lanes.model.transitions
+    for j in range(len(transitions) - 1):
+        say(f"      m{j} = 1.0 if u >= a{j} else 0.0")
     for name in lanes.tracked:
         value = lanes.local(Name(name))
         changes = [transition.change.get(name, 0) for transition in transitions]
-        terms = [value] + ([f"{float(changes[0])!r}"] if changes[0] else [])
+        moved = value + (f" + {float(changes[0])!r}" if changes[0] else "")
         for j in range(1, len(transitions)):
             if step := changes[j] - changes[j - 1]:
-                terms.append(f"({float(step)!r} if u >= a{j - 1} else 0.0)")
-        moved = " + ".join(terms)
+                times = "" if abs(step) == 1 else f"{float(abs(step))!r} * "
+                moved += f" {'+' if step > 0 else '-'} {times}m{j - 1}"
         for j, transition in enumerate(transitions):
             for assigned, expression in transition.update:
                 if assigned == name:
