@@ -125,10 +125,10 @@ def two_workers(rounds: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two rounds instead of seven, and nothing written")
+    parser.add_argument("--quick", action="store_true", help="two rounds instead of eleven, and nothing written")
     parser.add_argument("--only", nargs="*", default=[race.name for race in RACES], help="models to run")
     options = parser.parse_args()
-    rounds = 2 if options.quick else 7
+    rounds = 2 if options.quick else 11
     about = machine.note("sateen", "numba", "numpy", "gillespy2", "libroadrunner")
     print(f"{about['processor']}, load {about['load']}, {about['versions']}")
     rows: list[dict[str, Any]] = []

@@ -229,8 +229,11 @@ def _head(lanes: Lanes) -> list[str]:
     lines = [
         "@njit(**OPTIONS)",
         "def run(theta, items, seed, T, max_events, most, satisfied, undecided, fault):",
-        f"  F = np.zeros({max(len(lanes.slots), 1) * LANES})",
-        f"  R = np.zeros({4 * LANES}, np.uint64)",
+        # One aligned block for all lanes: how fast the loop runs must not depend on where the parts happen to lie.
+        f"  block = np.zeros({(max(len(lanes.slots), 1) + 4) * LANES + 8})",
+        "  first = (64 - block.ctypes.data % 64) % 64 // 8",
+        f"  R = block[first : first + {4 * LANES}].view(np.uint64)",
+        f"  F = block[first + {4 * LANES} :]",
         f"  row = np.zeros({LANES}, np.int64)",
         f"  number = np.zeros({LANES}, np.int64)",
         f"  start = np.zeros({LANES}, np.int64)",
