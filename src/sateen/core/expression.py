@@ -37,6 +37,7 @@ __all__ = [
     "number_text",
     "parse_condition",
     "parse_expression",
+    "values_text",
 ]
 
 Value: TypeAlias = Any  # a numpy scalar, or an array of them
@@ -289,6 +290,11 @@ def number_text(value: float) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def values_text(values: Mapping[str, float]) -> str:
+    """Names with their values, as messages show a state or parameters: `S = 95, I = 5`."""
+    return ", ".join(f"{name} = {number_text(value)}" for name, value in values.items())
 
 
 def in_order(expression: Expression) -> Iterator[Expression]:

@@ -8,9 +8,9 @@ from typing import Final
 from sateen.core.errors import FormulaError
 from sateen.core.expression import COMPARISONS, Boolean, Delayed, Expression, Name, Operation, Spelling, in_order
 from sateen.engine.algebra import Logged
-from sateen.engine.questions import Flat, Operator, flat
+from sateen.engine.questions import Flat, Operator, flat, present_atoms
 from sateen.engine.rates import Moving, safe_rate
-from sateen.logic.formula import Atom, Formula, subformulas
+from sateen.logic.formula import Formula
 from sateen.model.checks import consumption_fault
 from sateen.model.model import Model, Variable
 
@@ -137,9 +137,7 @@ def is_condition(expression: Expression) -> bool:
 
 def _partial_sides(formula: Formula) -> list[Expression]:
     """The sides of a formula's atoms that some state may leave undefined; delayed ones are checked with their log."""
-    atoms = [node.comparison for node in subformulas(formula.root) if isinstance(node, Atom)]
-    present = [atom for atom in atoms if not any(isinstance(leaf, Delayed) for leaf in in_order(atom))]
-    return [side for atom in present for side in atom.children if _partial(side)]
+    return [side for atom in present_atoms(formula) for side in atom.operands if _partial(side)]
 
 
 def _partial(side: Expression) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import Boolean, Expression, Operation
+from sateen.core.expression import Boolean, Delayed, Expression, Operation, in_order
 from sateen.logic.formula import (
     And,
     Atom,
@@ -34,7 +34,17 @@ from sateen.logic.formula import (
     subformulas,
 )
 
-__all__ = ["Flat", "Operator", "core_form", "earliest", "flat", "has_bounds", "state_condition", "tick_digits"]
+__all__ = [
+    "Flat",
+    "Operator",
+    "core_form",
+    "earliest",
+    "flat",
+    "has_bounds",
+    "present_atoms",
+    "state_condition",
+    "tick_digits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,13 @@ def state_condition(node: Node) -> Expression | None:
             symbol = "and" if isinstance(node, And) else "or"
             return Operation(symbol, known) if len(known) == len(parts) else None
     return None
+
+
+def present_atoms(formula: Formula) -> list[Operation]:
+    """The comparisons of a formula that read the present alone, without delay."""
+    atoms = (node.comparison for node in subformulas(formula.root) if isinstance(node, Atom))
+    present = [atom for atom in atoms if not any(isinstance(leaf, Delayed) for leaf in in_order(atom))]
+    return [atom for atom in present if isinstance(atom, Operation)]
 
 
 def core_form(node: Node) -> Node:

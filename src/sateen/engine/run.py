@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
-from sateen.core.expression import Delayed, Operation, in_order, number_text
+from sateen.core.expression import number_text, values_text
 from sateen.core.path import Path
 from sateen.core.progress import SILENT, Progress
 from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
-from sateen.logic.formula import Atom, Formula, subformulas
+from sateen.engine.questions import present_atoms
+from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
@@ -136,7 +137,7 @@ class Runner:
         horizon = max((formula.horizon for formula in self.formulas), default=math.inf)
         record = _Record.of(self.model, self.formulas, theta, seed, point, run, max_events, horizon)
         found = record.fault() or record.undefined_delay()
-        again = f"  with {_shown(theta)}; replay it with seed {seed}, point {point}, run {run}"
+        again = f"  with {values_text(theta)}; replay it with seed {seed}, point {point}, run {run}"
         if isinstance(found, FormulaError):
             return FormulaError(found.message, remedy=f"{found.remedy}\n{again}")
         return SimulationError(f"{found}\n{again}")
@@ -221,7 +222,7 @@ class _Record:
         """What is wrong with the last state, if anything is."""
         state = dict(zip(self.model.species, self.rows[-1, 2:].tolist(), strict=True))
         values = {**self.values, **state}
-        where = f"at time {self.rows[-1, 0]:g}, where {_shown(state)}"
+        where = f"at time {self.rows[-1, 0]:g}, where {values_text(state)}"
         for variable in self.model.variables:
             value = state[variable.name]
             low = -math.inf if variable.low is None else variable.low
@@ -234,7 +235,7 @@ class _Record:
             rate = float(transition.rate.evaluate(values)) if held else 0.0
             if not 0.0 <= rate < math.inf:
                 return SimulationError(f"the rate of {transition.name} is {rate:g} {where}: {transition.rate}")
-        for atom in (atom for formula in self.formulas for atom in _present_atoms(formula)):
+        for atom in (atom for formula in self.formulas for atom in present_atoms(formula)):
             if any(math.isnan(float(side.evaluate(values))) for side in atom.operands):
                 message = f"{atom} is undefined (0/0 or the like) {where}"
                 return FormulaError(message, remedy="guard the division with if(c, a, b)")
@@ -271,14 +272,3 @@ def _check_limits(seed: int, max_events: int, max_time: float) -> None:
         raise InputError(f"max_events is a whole number from 1 to {_MOST_EVENTS:,}, not {max_events}")
     if not max_time > 0:
         raise InputError(f"max_time is a time after 0, not {max_time}")
-
-
-def _present_atoms(formula: Formula) -> list[Operation]:
-    """The atoms of a formula that read the present alone."""
-    atoms = (node.comparison for node in subformulas(formula.root) if isinstance(node, Atom))
-    present = [atom for atom in atoms if not any(isinstance(leaf, Delayed) for leaf in in_order(atom))]
-    return [atom for atom in present if isinstance(atom, Operation)]
-
-
-def _shown(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {number_text(value)}" for name, value in values.items())

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sateen.core.errors import InputError, SimulationError
-from sateen.core.expression import number_text
+from sateen.core.expression import number_text, values_text
 from sateen.core.path import Path
 from sateen.model.model import Model, Transition
 
@@ -59,7 +59,9 @@ def simulate(
             try:
                 total = math.fsum(rates)
             except OverflowError:
-                raise SimulationError(f"the rates add up to infinity at time {time:g}, where {_shown(state)}") from None
+                raise SimulationError(
+                    f"the rates add up to infinity at time {time:g}, where {values_text(state)}"
+                ) from None
             if total == 0.0:
                 absorbed = True
                 break
@@ -80,7 +82,8 @@ def _rate(transition: Transition, environment: Mapping[str, float], state: State
     rate = float(transition.rate.value(environment))
     if not 0.0 <= rate < math.inf:
         raise SimulationError(
-            f"the rate of {transition.name} is {rate:g} at time {time:g}, where {_shown(state)}: {transition.rate}\n"
+            f"the rate of {transition.name} is {rate:g} at time {time:g}, "
+            f"where {values_text(state)}: {transition.rate}\n"
             "  a rate must be finite and not negative in every state that can be reached"
         )
     return rate
@@ -113,10 +116,6 @@ def _fired(model: Model, transition: Transition, values: Mapping[str, float], st
         if not (low <= value <= high and value.is_integer()):
             raise SimulationError(
                 f"{transition.name} takes {variable.name} to {number_text(value)} at time {time:g}, "
-                f"from {_shown(state)}\n  its rate, or a guard, should stop it before: {transition.rate}"
+                f"from {values_text(state)}\n  its rate, or a guard, should stop it before: {transition.rate}"
             )
     return after
-
-
-def _shown(state: State) -> str:
-    return ", ".join(f"{name} = {number_text(value)}" for name, value in state.items())

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from sateen.core.errors import FormulaError, MissingValueError, nearest
-from sateen.core.expression import Delayed, Expression, Operation, in_order, number_text
+from sateen.core.expression import Delayed, Expression, Operation, in_order, number_text, values_text
 from sateen.core.path import Path, Verdict
 from sateen.core.picture import paint
 from sateen.logic import intervals
@@ -344,7 +344,7 @@ def _values(formula: Formula, path: Path) -> dict[str, Any]:
 
 
 def _state(path: Path, time: float) -> str:
-    return ", ".join(f"{name} = {number_text(value)}" for name, value in path.at(min(time, path.end)).items())
+    return values_text(path.at(min(time, path.end)))
 
 
 def _pair(compute: Callable[..., _Set], certain: tuple[_Set, ...], possible: tuple[_Set, ...]) -> tuple[_Set, _Set]:

@@ -25,7 +25,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from sateen.core.errors import InputError
-from sateen.core.expression import number_text
+from sateen.core.expression import values_text
 from sateen.core.observations import Observations
 from sateen.core.path import Path
 
@@ -289,7 +289,7 @@ def path_with_explanation(path: Path, explained: Any) -> Figure:
         place = {"xytext": (2, 1), "textcoords": "offset points", "va": "bottom", "parse_math": False}
         lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=_FONT_SIZE, **place)
     lower.set_ylim(max(len(labels), 1) - 0.6, -0.8)  # room for the topmost label
-    values = ", ".join(f"{name} = {number_text(value)}" for name, value in path.values.items())
+    values = values_text(path.values)
     titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explained.verdict}"
     for axes, title in zip((upper, lower), titles, strict=True):
         axes.set_title(title, loc="left", fontsize=_FONT_SIZE, parse_math=False)
