@@ -11,7 +11,8 @@ import json
 import os
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -20,31 +21,22 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError
 
-__all__ = ["Arrays", "File", "checksum", "read_archive", "write_archive"]
+__all__ = ["Arrays", "File", "checksum", "damaged", "plain", "read_archive", "replacing", "write_archive"]
 
 File: TypeAlias = "str | os.PathLike[str]"
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 _REMEDY: Final = "take a copy of it, or make it anew"
 _WORDS: Final = "about"  # the array that holds the JSON text
+_SHOWN_NAME: Final = 40  # characters of a name that its temporary file bears, for names have a greatest length
 
 
 def write_archive(file: File, kind: str, version: int, content: Mapping[str, Any], arrays: Arrays) -> None:
     """Write arrays and their words as `file`; whatever happens, a file that was there before is whole, or replaced."""
-    plain = {name: _plain(array) for name, array in arrays.items()}
-    about = {"kind": kind, "version": version, "content": dict(content), "checksum": checksum(content, plain)}
+    stored = {name: plain(array) for name, array in arrays.items()}
+    about = {"kind": kind, "version": version, "content": dict(content), "checksum": checksum(content, stored)}
     words = np.frombuffer(json.dumps(about, allow_nan=False).encode(), dtype=np.uint8)
-    path = FilePath(file)
-    # No two that write at the same time have this name; and made so, the file gets the permissions of any new file.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        with open(temporary, "wb") as stream:
-            np.savez_compressed(stream, **{_WORDS: words, **plain})  # type: ignore[arg-type, unused-ignore]
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(file) as stream:
+        np.savez_compressed(stream, **{_WORDS: words, **stored})  # type: ignore[arg-type, unused-ignore]
 
 
 def read_archive(file: File, kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -63,7 +55,7 @@ def read_archive(file: File, kind: str, version: int) -> tuple[dict[str, Any], d
         raise InputError(f"{file} is of version {about.get('version')}, and this sateen reads {version}; update sateen")
     content = about.get("content")
     if not isinstance(content, dict) or about.get("checksum") != checksum(content, arrays):
-        raise InputError(f"{file} is damaged: its content does not match its checksum\n  {_REMEDY}")
+        raise damaged(file, "its content does not match its checksum")
     return content, arrays
 
 
@@ -71,10 +63,45 @@ def checksum(content: Any, arrays: Arrays) -> str:
     """SHA-256 of words and arrays; the same on every machine."""
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode())
     for name in sorted(arrays):
-        array = _plain(arrays[name])
+        array = plain(arrays[name])
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.reshape(-1).data)
     return digest.hexdigest()
+
+
+def damaged(file: File, why: str) -> InputError:
+    """The error that says why a file is not to be trusted, and what to do."""
+    return InputError(f"{file} is damaged: {why}\n  {_REMEDY}")
+
+
+def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array in the order that files have: row after row, the least byte of a number first."""
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+@contextmanager
+def replacing(file: File) -> Iterator[BinaryIO]:
+    """A stream whose bytes become `file` once they are whole and on the disk; of a failure nothing remains.
+
+    A link stays a link, to a new file. A device or a pipe is written to, for nothing should take its place.
+    """
+    path = FilePath(os.path.realpath(file))
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    # No two that write at the same time have this name; and made so, the file gets the permissions of any new file.
+    mark = f"{os.getpid()}-{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name[:_SHOWN_NAME]}.{mark}.part")
+    try:
+        with open(temporary, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _read(stream: BinaryIO) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
@@ -82,8 +109,3 @@ def _read(stream: BinaryIO) -> tuple[Any, dict[str, npt.NDArray[Any]]]:
         arrays = {name: stored[name] for name in stored.files}
     words = arrays.pop(_WORDS)
     return json.loads(words.astype(np.uint8, casting="equiv").tobytes().decode()), arrays
-
-
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array in the byte order that files have."""
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))

@@ -1,0 +1,243 @@
+"""What is said about f: a Prediction, the Claim that its intervals carry, and the protocols of whoever predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.archive import File
+from sateen.core.counts import sealed
+from sateen.core.errors import InputError
+from sateen.core.picture import paint
+from sateen.core.space import Points, Space
+
+if TYPE_CHECKING:
+    from sateen.core.observations import Observations
+
+__all__ = ["Claim", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly", "percent"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Target: TypeAlias = Literal["probability", "frequency", "mean error"]
+Mode: TypeAlias = Literal["credible", "marginal", "pac"]
+_TARGETS: Final = ("probability", "frequency", "mean error")
+_MODES: Final = ("credible", "marginal", "pac")
+_COLUMNS: Final = ("mean", "std", "lower", "upper")
+_SHOWN_ROWS: Final = 8  # of the table in a notebook
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an interval promises, and under which draw of what; `str(claim)` is the promise as one sentence.
+
+    `target` is what the interval is about: the probability f(θ), the frequency among `runs` fresh runs at θ, or the
+    mean error over all θ. `mode` is the kind of promise: "credible" is a belief under a model; "marginal" holds on
+    average over calibrations and over θ; "pac" holds for all but a share 1 - `confidence` of calibrations. `level` is
+    the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's.
+
+    >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
+    with probability 95 % over the calibration draw, the interval contains the true probability for at least 90 % of \
+parameters drawn uniformly from the space (beta in [0, 1])
+    """
+
+    target: Target
+    mode: Mode
+    level: float | None
+    measure: str
+    confidence: float | None = None
+    points: int | None = None
+    runs: int | None = None
+    by: str = ""
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.target not in _TARGETS or self.mode not in _MODES:
+            raise InputError(f"a claim is about {_TARGETS} and in one of the modes {_MODES}, not {self}")
+        if (self.mode == "pac") != (self.confidence is not None):
+            raise InputError(f"a claim has a confidence if and only if its mode is pac; this one is {self.mode}")
+        bounds_error = self.target == "mean error"
+        if bounds_error != (self.value is not None) or bounds_error != (self.level is None):
+            raise InputError("a claim about the mean error has a value, every other one a level")
+
+    def __str__(self) -> str:
+        if self.target == "mean error":
+            promise = f"the mean error over parameters {self.measure} is at most {self.value:.4g}"
+            return f"with probability {percent(self.confidence)} over the data, {promise}"
+        if self.mode == "credible":
+            believer = f" of {self.by}" if self.by else ""
+            belief = f"at each parameter the probability lies in the interval with probability {percent(self.level)}"
+            return f"under the model{believer}, {belief}: a belief, which guarantees no coverage"
+        object_ = "the true probability" if self.target == "probability" else self._frequency()
+        contains = f"the interval contains {object_}"
+        if self.mode == "pac":
+            drawn = f"for at least {percent(self.level)} of parameters {self.measure}"
+            return f"with probability {percent(self.confidence)} over the calibration draw, {contains} {drawn}"
+        draw = f"over the calibration draw and a parameter {self.measure}"
+        return f"with probability at least {percent(self.level)} {draw}, {contains}"
+
+    def _frequency(self) -> str:
+        runs = "as many" if self.runs is None else f"{self.runs:,}"
+        return f"the frequency among {runs} fresh runs at the parameter (not the probability itself)"
+
+    def content(self) -> dict[str, Any]:
+        """The claim as plain data, with its sentence."""
+        return {**asdict(self), "sentence": str(self)}
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Claim:
+        """The claim that `content` tells."""
+        return cls(**{name: value for name, value in content.items() if name != "sentence"})
+
+
+def percent(share: float | None) -> str:
+    """A share as people read it.
+
+    >>> percent(0.95), percent(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100 * (share or 0.0):.10g} %"
+
+
+def drawn_uniformly(space: Space) -> str:
+    """How the parameters of a claim are drawn, in words: the uniform measure of a space, with its scales.
+
+    >>> drawn_uniformly(Space(k=(1, 2)))
+    'drawn uniformly from the space (k in [1, 2])'
+    """
+    ranges = space.ranges.items()
+    axes = [f"{name} in {own}" + (" on a log scale" if own.scale == "log" else "") for name, own in ranges]
+    return f"drawn uniformly from the space ({', '.join(axes) or 'a single point'})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prediction:
+    """f at points: `mean`, `std`, and the interval [`lower`, `upper`], which never goes without its `claim`.
+
+    >>> points = Space(beta=(0, 1)).points({"beta": [0.2, 0.8]})
+    >>> claim = Claim("probability", "credible", 0.95, "")
+    >>> Prediction(points, [0.1, 0.5], [0.01, 0.02], [0.08, 0.46], [0.12, 0.54], 0.95, claim)
+    <Prediction at 2 points: mean 0.1 to 0.5, intervals of width 0.06 at 95 %>
+    """
+
+    points: Points
+    mean: FloatArray
+    std: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+    claim: Claim
+
+    def __post_init__(self) -> None:
+        for name in _COLUMNS:
+            column = np.array(getattr(self, name), dtype=np.float64)
+            if column.shape != (len(self.points),):
+                raise InputError(f"{name} has the shape {column.shape}, for {len(self.points)} points")
+            if not np.isfinite(column).all():
+                raise InputError(f"{name} is not a number in row {int(np.argmin(np.isfinite(column)))}")
+            object.__setattr__(self, name, sealed(column))
+        if (wrong := self.lower > self.upper).any():
+            raise InputError(f"the interval of row {int(np.argmax(wrong))} ends before it begins")
+
+    @property
+    def width(self) -> FloatArray:
+        """The widths of the intervals."""
+        return sealed(self.upper - self.lower)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: Any) -> Prediction:
+        """The rows of a slice, of a list of indices, or of a mask."""
+        if isinstance(index, int | np.integer):
+            raise InputError(f"one row of a prediction is a slice: write prediction[{index}:{index + 1 or ''}]")
+        mean, std, lower, upper = (getattr(self, name)[index] for name in _COLUMNS)
+        return Prediction(self.points[index], mean, std, lower, upper, self.level, self.claim)
+
+    def frame(self) -> Any:
+        """A pandas DataFrame: every parameter, then mean, std, lower and upper."""
+        return self.points.frame().assign(**{name: getattr(self, name) for name in _COLUMNS})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean and the intervals over one parameter, or the mean over two as colours."""
+        if len(self.points.space) not in (1, 2):
+            raise InputError(f"a picture shows one or two parameters, and here vary {len(self.points.space)}")
+        return paint("prediction", self, ax=ax)
+
+    def __repr__(self) -> str:
+        points = f"{len(self):,} point{'' if len(self) == 1 else 's'}"
+        if not len(self):
+            return f"<Prediction at {points}>"
+        means = f"mean {self.mean.min():.4g} to {self.mean.max():.4g}"
+        return f"<Prediction at {points}: {means}, intervals of width {self.width.mean():.3g} at {percent(self.level)}>"
+
+    def _repr_html_(self) -> str:
+        top = slice(_SHOWN_ROWS)
+        table = np.column_stack([self.points.theta[top], *(getattr(self, name)[top] for name in _COLUMNS)])
+        head = "".join(f"<th>{escape(name)}</th>" for name in (*self.points.space.names, *_COLUMNS))
+        rows = ["".join(f"<td>{value:.6g}</td>" for value in row) for row in table.tolist()]
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<table><caption>{escape(str(self.claim))}</caption><tr>{head}</tr>{body}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a posterior learned from."""
+
+    observations: Observations
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the observations."""
+        return self.observations.fingerprint
+
+
+@runtime_checkable
+class Predictor(Protocol):
+    """Whoever predicts f with intervals: a posterior, or a guarantee made from one."""
+
+    @property
+    def space(self) -> Space:
+        """Where it predicts."""
+
+    def save(self, file: File) -> None:
+        """Write one safe file, which `st.load` reads back."""
+
+
+@runtime_checkable
+class Posterior(Predictor, Protocol):
+    """A distribution over f, learned from observations.
+
+    Every learner's `fit` returns one. `recipe` is the learner, `training` the observations it learned from.
+    """
+
+    @property
+    def recipe(self) -> Any:
+        """The frozen recipe that was fitted; `recipe.fit(observations, seed=...)` fits it to others."""
+
+    @property
+    def training(self) -> Training:
+        """What it learned from: `training.observations`, and their `training.fingerprint`."""
+
+    @property
+    def seconds_per_run(self) -> float:
+        """How long one simulated run took in training; NaN where that is not known."""
+
+    def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
+        """Mean, standard deviation and credible interval of f at points, a dict, an array or a data frame."""
+
+    def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
+        """`n` joint draws of f at the points, a row each."""
+
+    def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
+        """The derivatives of the mean by each varying parameter, a row for each point."""
+
+    def kl(self) -> float:
+        """How far it is, in nats, from a prior that has not seen the observations in `unseen_by_prior`."""
+
+    @property
+    def unseen_by_prior(self) -> Observations:
+        """The training observations that the prior of `kl` does not depend on, which PAC-Bayes bounds rest on."""
