@@ -1,0 +1,1 @@
+"""How far a posterior can be trusted: intervals with proven coverage, bounds on its error, and what they cost."""

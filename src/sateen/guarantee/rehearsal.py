@@ -1,0 +1,134 @@
+"""Calibrations rehearsed before any run of them is paid for: how wide the intervals of a lift would be.
+
+What is unknown before a calibration is f itself. A rehearsal draws possible ones from the posterior, after making it
+honest: where the posterior is more certain than it should be, held-out parts of its own training show it, and its
+deviations are stretched by one factor. Counts at uniform points are then drawn from each possible f, and the lift's own
+algebra gives the intervals. Nothing here affects what a guarantee claims; it only tells what it will cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv, betaln
+
+from sateen.core.errors import InputError, SateenError
+from sateen.core.observations import Observations
+from sateen.core.prediction import Posterior, Prediction
+from sateen.guarantee.lift import lifted
+from sateen.guarantee.normaliser import Normaliser, centre, difficulty
+
+__all__ = ["Rehearsal", "error_scale", "rehearse"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+_POINTS: Final = 512  # θ on which calibrations are rehearsed
+_TRUTHS: Final = 16  # possible f
+_ORDERS: Final = 8  # quantiles of where the score of a rank lies
+_THRESHOLDS: Final = 6  # at which widths are computed; between them they are interpolated
+
+_FOLDS: Final = 5
+_MANY_ROWS: Final = 2000  # of the training, from which on one fold is held out, not five in turn
+_MOST_HELD_OUT: Final = 20_000
+_FEWEST_ROWS: Final = 10
+_SCALES: Final = 2.0 ** np.linspace(-3.0, 7.0, 101)
+_DOUBT: Final = np.log(2.0)  # about the logarithm of the scale, before the training has spoken
+_EDGE: Final = 1e-6  # means are kept this far from 0 and 1, and deviations above 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rehearsal:
+    """What a posterior says at uniform points, and functions f, a row each, which it holds possible there.
+
+    `scale` is the factor by which its deviations were stretched.
+    """
+
+    prediction: Prediction
+    truths: FloatArray
+    scale: float
+    seed: int
+
+    def most_points(self, rank: int) -> int:
+        """How many points are rehearsed faithfully: with more, the score of the rank lies beyond those at hand."""
+        return rank * len(self.prediction)
+
+    def widths(self, points: int, runs: int, rank: int, eta: float, normaliser: Normaliser) -> FloatArray:
+        """The mean width over θ of the lift, in equally likely calibrations with so many points and runs."""
+        mean, u = centre(self.prediction), difficulty(normaliser, self.prediction, runs)
+        thresholds = self._thresholds(mean, u, points, runs, rank)
+        nodes = np.quantile(thresholds, np.linspace(0.0, 1.0, _THRESHOLDS))
+        return np.interp(thresholds.ravel(), nodes, [self._mean_width(mean, t * u, runs, eta) for t in nodes])
+
+    def _thresholds(self, mean: FloatArray, u: FloatArray, points: int, runs: int, rank: int) -> FloatArray:
+        """The score of the rank: quantiles of its distribution, a row for each possible f.
+
+        A share of scores that is distributed as Beta(m, n - m + 1) is larger than the m-th largest of n.
+        """
+        counts = np.random.default_rng(self.seed).binomial(runs, self.truths)
+        scores = np.sort(np.abs(counts / runs - mean) / u, axis=1)
+        larger = betaincinv(rank, points - rank + 1, (np.arange(_ORDERS) + 0.5) / _ORDERS)
+        return np.quantile(scores, 1.0 - larger, axis=1)
+
+    @staticmethod
+    def _mean_width(mean: FloatArray, reach: FloatArray, runs: int, eta: float) -> float:
+        lower, upper = lifted(mean, reach, runs, eta)
+        return float(np.mean(upper - lower))
+
+
+def rehearse(posterior: Posterior, seed: int) -> Rehearsal:
+    """The stage for a posterior: points, and functions drawn from it with honest deviations."""
+    places, draws, folds, counts = (int(state) for state in np.random.SeedSequence(seed).generate_state(4))
+    prediction = posterior.predict(posterior.space.uniform(_POINTS, seed=places))
+    mean, scale = centre(prediction), error_scale(posterior, folds)
+    drawn = posterior.sample(prediction.points, _TRUTHS, seed=draws)
+    return Rehearsal(prediction, np.clip(mean + scale * (drawn - mean), 0.0, 1.0), scale, counts)
+
+
+def error_scale(posterior: Posterior, seed: int) -> float:
+    """How many times its own standard deviations a posterior errs, as held-out parts of its training tell.
+
+    The recipe is fitted anew without a part of the training, a fifth at most, and the counts there are likely or
+    unlikely under a beta-binomial distribution with its mean and c times its deviation. Their noise often hides the
+    error, so c begins as a factor that is 1 give or take a doubling, and only what the counts show moves it.
+    """
+    training = posterior.training.observations
+    rows = np.flatnonzero((training.trials > 0) & (training.undecided == 0))
+    if len(rows) < _FEWEST_ROWS:
+        return 1.0
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(rows))
+    folds = np.array_split(order, _FOLDS) if len(rows) <= _MANY_ROWS else [order[: min(len(rows) // 5, _MOST_HELD_OUT)]]
+    evidence = -0.5 * (np.log(_SCALES) / _DOUBT) ** 2
+    for fold in folds:
+        held_out = np.zeros(len(rows), dtype=np.bool_)
+        held_out[fold] = True
+        part = _refitted(posterior.recipe, training[rows[~held_out]], int(rng.integers(2**31)))
+        evidence += _log_likelihoods(part, training[rows[held_out]])
+    weights = np.exp(evidence - evidence.max())
+    return float(np.sqrt(np.average(_SCALES**2, weights=weights)))
+
+
+def _log_likelihoods(posterior: Posterior, held_out: Observations) -> FloatArray:
+    """Of the counts under each scale, but for a constant."""
+    prediction = posterior.predict(held_out.points)
+    mean = np.clip(prediction.mean, _EDGE, 1.0 - _EDGE)
+    largest = mean * (1.0 - mean)
+    values = np.empty(len(_SCALES))
+    for place, scale in enumerate(_SCALES):
+        variance = np.minimum((scale * np.maximum(prediction.std, _EDGE)) ** 2, 0.99 * largest)
+        strength = largest / variance - 1.0
+        a, b = mean * strength, (1.0 - mean) * strength
+        values[place] = np.sum(betaln(a + held_out.satisfied, b + held_out.violated) - betaln(a, b))
+    return values
+
+
+def _refitted(recipe: Any, part: Observations, seed: int) -> Posterior:
+    if not hasattr(recipe, "fit"):
+        raise InputError(f"a plan fits the recipe anew, to see how it errs, and {recipe!r} has no `fit`")
+    try:
+        posterior: Posterior = recipe.fit(part, seed=seed)
+    except SateenError as error:
+        raise InputError(f"a plan fits the recipe to parts of the training, to see how it errs: {error}") from error
+    return posterior
