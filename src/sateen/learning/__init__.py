@@ -1,0 +1,1 @@
+"""From counts to a posterior over the satisfaction function."""

@@ -1,0 +1,126 @@
+"""How θ becomes what a learner sees: the parameters that matter, each on a scale from -1 to 1; and the counts there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.counts import sealed
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.space import Range, Scale, Space
+
+__all__ = ["FloatArray", "InputScale", "Inputs", "Sample", "inputs_of", "sample_of"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+InputScale: TypeAlias = Literal["auto", "log", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The columns of θ that a learner looks at, and the scale on which each is sent to [-1, 1].
+
+    >>> inputs = Inputs(Space(beta=(1, 100), gamma=(0, 1)), ("beta",), ("log",))
+    >>> inputs.unit([[10, 0.5], [100, 0.5]])
+    array([[0.],
+           [1.]])
+    """
+
+    space: Space
+    names: tuple[str, ...]
+    scales: tuple[Scale, ...]
+
+    @property
+    def dimension(self) -> int:
+        """How many parameters the learner looks at."""
+        return len(self.names)
+
+    @property
+    def ranges(self) -> list[Range]:
+        """The range of each of them, on its scale."""
+        return [
+            replace(self.space.ranges[name], scale=scale) for name, scale in zip(self.names, self.scales, strict=True)
+        ]
+
+    @property
+    def columns(self) -> list[int]:
+        """Where they stand among the columns of θ."""
+        return [self.space.names.index(name) for name in self.names]
+
+    def unit(self, theta: npt.ArrayLike) -> FloatArray:
+        """The (n, dimension) table that stands for the rows of θ; beyond the space it goes beyond [-1, 1]."""
+        table = np.asarray(theta, dtype=np.float64)
+        unit = np.empty((len(table), self.dimension))
+        for axis, (column, own) in enumerate(zip(self.columns, self.ranges, strict=True)):
+            unit[:, axis] = own.to_unit(table[:, column])
+        return unit
+
+    def by_theta(self, slopes: FloatArray, theta: FloatArray) -> FloatArray:
+        """Derivatives by the unit inputs as derivatives by every parameter; those not looked at have none."""
+        result = np.zeros((len(theta), len(self.space.names)))
+        for axis, (column, own) in enumerate(zip(self.columns, self.ranges, strict=True)):
+            stretch = 2.0 / (own.high - own.low)
+            if own.scale == "log":
+                stretch = 2.0 / (np.log(own.high / own.low) * theta[:, column])
+            result[:, column] = slopes[:, axis] * stretch
+        return result
+
+    def content(self) -> dict[str, Any]:
+        """What a file needs to know besides the space."""
+        return {"names": list(self.names), "scales": list(self.scales)}
+
+    @classmethod
+    def from_content(cls, space: Space, content: Mapping[str, Any]) -> Inputs:
+        """The inputs that `content` tells."""
+        return cls(space, tuple(content["names"]), tuple(content["scales"]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Counts at unit inputs, as floats: the rows of observations from which something can be learned."""
+
+    x: FloatArray
+    satisfied: FloatArray
+    undecided: FloatArray
+    trials: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("x", "satisfied", "undecided", "trials"):
+            sealed(getattr(self, name))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def censored(self) -> bool:
+        """Whether some runs are undecided."""
+        return bool(self.undecided.any())
+
+    def __getitem__(self, rows: Any) -> Sample:
+        return Sample(self.x[rows], self.satisfied[rows], self.undecided[rows], self.trials[rows])
+
+
+def inputs_of(observations: Observations, scale: Scale) -> Inputs:
+    """The relevant parameters on a scale; with "log", those whose range touches 0 or goes below it are linear."""
+    space = observations.space
+    names = observations.relevant
+    scales: list[Scale] = ["log" if scale == "log" and space.ranges[name].low > 0 else "linear" for name in names]
+    return Inputs(space, names, tuple(scales))
+
+
+def sample_of(observations: Observations, inputs: Inputs) -> Sample:
+    """The rows with a decided run; the others say nothing."""
+    known = observations.trials > observations.undecided
+    if not known.any():
+        raise InputError("no run at any point was decided, so there is nothing to learn from; raise max_events or runs")
+    theta = observations.theta[known]
+    counts = [column[known].astype(np.float64) for column in _columns(observations)]
+    return Sample(inputs.unit(theta), *counts)
+
+
+def _columns(observations: Observations) -> tuple[npt.NDArray[np.int64], ...]:
+    return observations.satisfied, observations.undecided, observations.trials

@@ -1,0 +1,125 @@
+"""On which scale a learner looks at the parameters: as it was told, or as the evidence says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from sateen.core.errors import InputError, nearest
+from sateen.core.observations import Observations
+from sateen.core.space import Scale
+from sateen.learning.hyper import Climb, first_kernel, maximise
+from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, inputs_of, sample_of
+from sateen.learning.kernels import Kernel
+from sateen.learning.likelihood import Counts
+from sateen.learning.sparse_gp import Basis, choose_inducing, inducing_for
+from sateen.learning.threads import on_one_thread
+from sateen.learning.variational import Sites, converge, elbo_slopes
+
+__all__ = ["ScaleChoice", "check_input_scale", "choose_inputs", "choose_scale", "scales_differ"]
+
+_SCALES: Final = ("auto", "log", "linear")
+_ROWS: Final = 600  # are enough to tell the scales apart
+_INDUCING: Final = 150
+_ADVANTAGE: Final = 5.0  # nats that linear inputs must win by: rates act by their ratios far more often than not
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaleChoice:
+    """The inputs of a learner, what is to be said about them, and the kernel that a comparison found for them."""
+
+    inputs: Inputs
+    notes: tuple[str, ...]
+    kernel: Kernel | None = None
+
+
+def check_input_scale(inputs: object) -> None:
+    """Refuse what is no scale of inputs."""
+    if inputs not in _SCALES:
+        hint = nearest(str(inputs), _SCALES)
+        raise InputError(f"inputs is 'auto', 'log' or 'linear', not {inputs!r}" + (f"; {hint}" if hint else ""))
+
+
+@on_one_thread
+def choose_inputs(observations: Observations, inputs: InputScale, seed: int) -> tuple[Inputs, tuple[str, ...]]:
+    """The inputs of a learner and notes about them.
+
+    "log" and "linear" are taken at their word. "auto" fits a Gaussian process with either to at most 600 rows, drawn by
+    the seed, and takes log unless linear wins the evidence by more than 5 nats.
+    """
+    choice = choose_scale(observations, inputs, seed)
+    return choice.inputs, choice.notes
+
+
+def scales_differ(observations: Observations) -> bool:
+    """Whether "auto" has anything to choose: a parameter that matters, and that has a logarithm."""
+    return any(observations.space.ranges[name].low > 0 for name in observations.relevant)
+
+
+def choose_scale(observations: Observations, inputs: InputScale, seed: int) -> ScaleChoice:
+    """As `choose_inputs`, with the kernel that the comparison found."""
+    check_input_scale(inputs)
+    notes = _left_out(observations)
+    if inputs == "linear" or (inputs == "auto" and not scales_differ(observations)):
+        return ScaleChoice(inputs_of(observations, "linear"), notes)
+    if inputs == "log":
+        for name in observations.relevant:
+            if (own := observations.space.ranges[name]).low <= 0:
+                remedy = "use inputs='auto', or move its lower end above 0"
+                raise InputError(f"inputs='log' needs positive parameters, and {name} goes from {own}; {remedy}")
+        return ScaleChoice(inputs_of(observations, "log"), notes)
+    climbs = {scale: _fitted(observations, scale, seed) for scale in ("log", "linear")}
+    lead = climbs["log"].score - climbs["linear"].score
+    scale: Scale = "linear" if lead < -_ADVANTAGE else "log"
+    chosen = inputs_of(observations, scale)
+    return ScaleChoice(chosen, (*notes, _verdict(chosen, lead)), climbs[scale].kernel)
+
+
+def _fitted(observations: Observations, scale: Scale, seed: int) -> Climb:
+    """A Matérn process fitted to some of the rows, with inputs on a scale."""
+    sample = sample_of(observations, inputs_of(observations, scale))
+    if len(sample) > _ROWS:
+        rows = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sample))[:_ROWS]
+        sample = sample[np.sort(rows)]
+    return _climb(sample)
+
+
+def _climb(sample: Sample) -> Climb:
+    start = first_kernel("matern", sample.x.shape[1])
+    counts = Counts.of(sample, "probit")
+    points = choose_inducing(start, sample.x, min(_INDUCING, inducing_for(sample.x.shape[1])))
+    sites = [Sites.guess(counts)]
+
+    def elbo(kernel: Kernel, _: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        basis = Basis.of(kernel, points)
+        features = basis.features(sample.x)
+        found = converge(counts, features, basis.spare(features), sites[0], tolerance=1e-2, most=15)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        sites[0] = found.sites
+        return found.elbo, *elbo_slopes(found, basis, sample.x, features)
+
+    found = maximise(elbo, start, most=25, relative_gain=1e-5)
+    if found.interrupted:
+        raise KeyboardInterrupt  # nothing is learned yet
+    return found
+
+
+def _left_out(observations: Observations) -> tuple[str, ...]:
+    names = [name for name in observations.space.names if name not in observations.relevant]
+    if not names:
+        return ()
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return (f"{listed} cannot affect the verdict and {'is' if len(names) == 1 else 'are'} left out",)
+
+
+def _verdict(inputs: Inputs, lead: float) -> str:
+    if "log" not in inputs.scales:
+        return f"inputs on a linear scale, whose evidence is {-lead:.3g} nats above that of a log scale"
+    straight = [name for name, scale in zip(inputs.names, inputs.scales, strict=True) if scale == "linear"]
+    but = f" (but {', '.join(straight)} linear, with a range that is not positive)" if straight else ""
+    if lead >= 0:
+        return f"inputs on a log scale{but}, whose evidence is {lead:.3g} nats above that of a linear scale"
+    return f"inputs on a log scale{but}: linear ones win the evidence by {-lead:.3g} nats only, not by {_ADVANTAGE:g}"

@@ -1,0 +1,251 @@
+"""Files of posteriors: all of one is kept, and what is no posterior, or makes no sense as one, is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as hs
+
+import sateen as st
+from learning_data import LINE, PLANE, observed
+from sateen.core.observations import Failure, Observations
+from sateen.core.tensors import read_tensors, write_tensors
+from sateen.learning.archive import (
+    KIND,
+    LEARNERS,
+    VERSION,
+    classes_of,
+    posterior_from_parts,
+    posterior_parts,
+    write_posterior,
+)
+from sateen.learning.posterior import LearnedPosterior
+
+
+@cache
+def rich_observations() -> Observations:
+    """Observations with all that observations can have: doubts, reasons, failures, seeds, a formula, a time."""
+    seen = observed(PLANE, 40, 30, 5, undecided=0.1)
+    early = seen.undecided // 2
+    return Observations(
+        seen.points,
+        seen.satisfied,
+        seen.undecided,
+        seen.trials,
+        origin=seen.origin,
+        provenance={"model": "a model", "formula": "F[0, 1] x > 0", "end": None, "versions": {"sateen": "0"}},
+        relevant=("beta",),
+        reasons={"max_events": early, "error": seen.undecided - early},
+        failures=[Failure({"beta": 0.5, "gamma": 1.0, "k": 2.0}, 5, 3, 7, "ZeroDivisionError: no")],
+        seconds=1.25,
+    )
+
+
+@cache
+def fitted() -> LearnedPosterior:
+    return st.EPGP(inputs="linear", inducing=12).fit(rich_observations(), seed=1)
+
+
+def parts() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The words and arrays of a posterior, as a file gives them back; each time anew, to be spoilt."""
+    content, arrays = posterior_parts(fitted())
+    return json.loads(json.dumps(content)), dict(arrays)
+
+
+def test_what_is_read_predicts_the_same_to_the_last_bit_and_knows_all_that_it_knew(tmp_path: Path) -> None:
+    write_posterior(fitted(), tmp_path / "f.safetensors")
+    loaded = st.load(tmp_path / "f.safetensors")
+    assert type(loaded) is type(fitted())
+    for name in ("mean", "std", "lower", "upper"):
+        one, other = (getattr(each.predict(PLANE.grid(7), level=0.8), name) for each in (fitted(), loaded))
+        assert one.tobytes() == other.tobytes()
+    assert loaded.kind == fitted().kind
+    assert loaded.recipe == fitted().recipe
+    assert loaded.space == fitted().space
+    assert loaded.inputs == fitted().inputs
+    assert loaded.record.content() == fitted().record.content()
+    assert np.array_equal(loaded.record.values, fitted().record.values)
+    assert loaded.seconds_per_run == fitted().seconds_per_run > 0
+
+
+def test_the_training_observations_are_kept_whole(tmp_path: Path) -> None:
+    write_posterior(fitted(), tmp_path / "f.safetensors")
+    seen, kept = rich_observations(), st.load(tmp_path / "f.safetensors").training.observations
+    assert kept == seen
+    assert kept.fingerprint == seen.fingerprint
+    assert (kept.relevant, kept.failures, kept.seconds, kept.seed) == (seen.relevant, seen.failures, 1.25, 5)
+    assert dict(kept.provenance) == dict(seen.provenance)
+    assert {reason: counts.tolist() for reason, counts in kept.reasons.items()} == {
+        reason: counts.tolist() for reason, counts in seen.reasons.items()
+    }
+    assert kept.points.design == "uniform"
+
+
+def test_the_same_posterior_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_posterior(fitted(), tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_words_and_arrays_can_be_nested_in_another_file(tmp_path: Path) -> None:
+    content, arrays = posterior_parts(fitted())
+    file = tmp_path / "nest.safetensors"
+    write_tensors(file, "nest", 1, {"inner": content}, {f"inner/{name}": array for name, array in arrays.items()})
+    _, _, outer, stored = read_tensors(file)
+    inner = {name.removeprefix("inner/"): array for name, array in stored.items()}
+    points = PLANE.grid(4)
+    assert np.array_equal(
+        posterior_from_parts(outer["inner"], inner).predict(points).mean, fitted().predict(points).mean
+    )
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_names_its_classes(learner: str) -> None:
+    recipe_class, posterior_class = classes_of(learner)
+    assert recipe_class() == recipe_class()
+    assert issubclass(posterior_class, LearnedPosterior)
+
+
+@given(
+    hs.sampled_from(["matern", "rbf"]),
+    hs.none() | hs.integers(1, 900),
+    hs.none() | hs.lists(hs.floats(0.01, 10), min_size=1, max_size=1).map(tuple),
+    hs.none() | hs.floats(0.1, 0.9),
+)
+def test_any_recipe_is_read_back_as_it_was(
+    kernel: str, inducing: int | None, length_scales: tuple[float, ...] | None, split: float | None
+) -> None:
+    recipe = st.EPGP(kernel=kernel, inducing=inducing, length_scales=length_scales, split=split)
+    content, arrays = posterior_parts(replace(fitted(), recipe=recipe))
+    back = posterior_from_parts(json.loads(json.dumps(content)), arrays).recipe
+    assert back == recipe
+    assert hash(back) == hash(recipe)
+
+
+def test_settings_that_are_not_in_the_file_are_what_they_are_by_default() -> None:
+    content, arrays = parts()
+    del content["recipe"]["kernel"]
+    assert posterior_from_parts(content, arrays).recipe == fitted().recipe
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"learner": "svi-pg"}, r"knows no learner 'svi-pg'; did you mean svi-gp\?"),
+        ({"learner": "oracle of Delphi"}, "knows no learner 'oracle of Delphi'; it knows ep-gp, svi-gp"),
+        ({"learner": 7}, "no posterior that makes sense"),
+        ({"recipe": {"kernle": "rbf"}}, r"EPGP has no setting 'kernle'; did you mean kernel\?"),
+        ({"recipe": {"zzz": 1}}, "EPGP has no setting 'zzz'; a later sateen may know it"),
+        ({"recipe": {"kernel": "polynomial"}}, "kernel"),
+        ({"recipe": {"inducing": "many"}}, "no posterior that makes sense"),
+        ({"recipe": ["kernel"]}, "no posterior that makes sense"),
+        ({"recipe": None}, "no posterior that makes sense"),
+        ({"training": {}}, "'space' is missing"),
+        ({"inputs": {"names": ["stranger"], "scales": ["linear"]}}, "no posterior that makes sense"),
+        ({"inputs": {"names": ["beta"], "scales": ["cubic"]}}, "no posterior that makes sense"),
+        ({"inputs": {"names": ["beta"], "scales": []}}, "no posterior that makes sense"),
+        ({"record": {}}, "no posterior that makes sense"),
+        ({"learned": {}}, "no posterior that makes sense"),
+    ],
+)
+def test_words_that_make_no_sense_are_refused(change: dict[str, Any], words: str) -> None:
+    content, arrays = parts()
+    with pytest.raises(st.InputError, match=words):
+        posterior_from_parts({**content, **change}, arrays, "f.safetensors")
+
+
+def test_every_word_and_every_array_is_needed() -> None:
+    content, arrays = parts()
+    for key in content:
+        without = {name: value for name, value in content.items() if name != key}
+        with pytest.raises(
+            st.InputError, match=f"f.safetensors holds no posterior that makes sense: '{key}' is missing"
+        ):
+            posterior_from_parts(without, arrays, "f.safetensors")
+    for key in arrays:
+        with pytest.raises(st.InputError, match="no posterior that makes sense"):
+            posterior_from_parts(content, {name: own for name, own in arrays.items() if name != key})
+
+
+def test_counts_of_another_number_of_points_are_refused() -> None:
+    content, arrays = parts()
+    for key, array in arrays.items():
+        if key.startswith("training/"):
+            with pytest.raises(st.InputError, match="no posterior that makes sense"):
+                posterior_from_parts(content, {**arrays, key: array[:-1]})
+
+
+def test_a_recipe_that_a_file_cannot_keep_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    strange = replace(fitted(), recipe=replace(fitted().recipe))
+    object.__setattr__(strange.recipe, "kernel", object())
+    with pytest.raises(st.InputError, match="EPGP: kernel is a object, which no file keeps"):
+        strange.save(tmp_path / "f.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+class TestLoad:
+    def test_another_kind_is_refused(self, tmp_path: Path) -> None:
+        file = tmp_path / "c.safetensors"
+        write_tensors(file, "checkpoint", 1, {}, {})
+        with pytest.raises(st.InputError, match="of the kind 'checkpoint', and only posterior or guarantee"):
+            st.load(file)
+
+    def test_a_later_version_is_refused(self, tmp_path: Path) -> None:
+        file = tmp_path / "f.safetensors"
+        write_tensors(file, KIND, VERSION + 1, *posterior_parts(fitted()))
+        with pytest.raises(st.InputError, match=f"of version {VERSION + 1}, and this sateen reads .*; update sateen"):
+            st.load(file)
+
+    def test_observations_are_refused_with_who_reads_them(self, tmp_path: Path) -> None:
+        rich_observations().save(tmp_path / "obs.npz")
+        with pytest.raises(st.InputError, match=r"st.Observations.load reads observations"):
+            st.load(tmp_path / "obs.npz")
+
+    def test_a_damaged_file_is_refused_and_the_fault_names_it(self, tmp_path: Path) -> None:
+        file = tmp_path / "f.safetensors"
+        fitted().save(file)
+        whole = file.read_bytes()
+        rng = np.random.default_rng(1)
+        for place in rng.integers(0, len(whole), 50).tolist():
+            spoilt = bytearray(whole)
+            spoilt[place] ^= 1 << int(rng.integers(8))
+            file.write_bytes(bytes(spoilt))
+            with pytest.raises(st.InputError, match=r"f\.safetensors"):
+                st.load(file)
+
+    def test_loading_a_gaussian_process_loads_no_jax(self, tmp_path: Path) -> None:
+        file = tmp_path / "f.safetensors"
+        fitted().save(file)
+        script = (
+            "import sys, sateen as st\n"
+            f"st.load({str(file)!r}).predict({{'beta': 0.5, 'gamma': 1.0}})\n"
+            "assert not {'jax', 'optax', 'numba', 'matplotlib'} & set(sys.modules)"
+        )
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+    def test_a_guarantee_comes_back_as_one(self, tmp_path: Path) -> None:
+        posterior = st.EPGP(inputs="linear", inducing=12).fit(observed(LINE, 40, 30, 5), seed=1)
+        guarantee = st.calibrate(posterior, observed(LINE, 60, 30, 6), method="icp", level=0.9)
+        guarantee.save(tmp_path / "g.safetensors")
+        loaded = st.load(tmp_path / "g.safetensors")
+        assert isinstance(loaded, st.Guarantee)
+        points = LINE.grid(9)
+        assert loaded.predict(points).lower.tobytes() == guarantee.predict(points).lower.tobytes()
+        assert loaded.claim == guarantee.claim
+
+
+def test_every_setting_of_every_recipe_can_be_kept() -> None:
+    for learner in LEARNERS:
+        recipe_class, _ = classes_of(learner)
+        for field in fields(recipe_class):
+            value = getattr(recipe_class(), field.name)
+            json.dumps(value, allow_nan=False)
