@@ -160,15 +160,16 @@ class Language:
     """A grammar with its builder, the error it raises and the hints it gives.
 
     `hint` is asked first: given the token that was not expected (None at the end), the one before it, and the whole
-    text, it returns a message and a remedy, or None.
+    text, it returns a message and a remedy, or None. `most` is the number of characters that are read.
     """
 
     grammar: str
     starts: tuple[str, ...]
-    builder: Callable[[], Builder]
+    builder: Callable[[], Transformer[Token, Any]]
     error: type[TextError]
     noun: str
     hint: Callable[[Token | None, Token | None, str], tuple[str, str] | None]
+    most: int = MAX_CHARACTERS
 
     def read(self, text: str, start: str) -> Any:
         """The tree of `text`, or this language's error with a caret."""
@@ -184,8 +185,8 @@ class Language:
     def _refuse_hostile(self, text: str) -> None:
         if not isinstance(text, str):
             raise self.error(f"{self.noun} is written as text, not as {type(text).__name__}")
-        if len(text) > MAX_CHARACTERS:
-            raise self.error(f"{self.noun} of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+        if len(text) > self.most:
+            raise self.error(f"{self.noun} of {len(text):,} characters; at most {self.most:,} are read")
         if not text.strip():
             raise self.error(f"{self.noun} without any text")
         depth = 0

@@ -4,34 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sateen.core.errors import ModelError
 from sateen.model.model import Model
 from sateen.model.reactions import MAX_CHARACTERS, read_reactions
 
-__all__ = ["READERS", "load_model"]
+if TYPE_CHECKING:
+    from sateen.model.prism import PrismModel
+
+__all__ = ["PRISM_SUFFIXES", "READERS", "load_model", "load_prism"]
+
+PRISM_SUFFIXES: Final = (".prism", ".sm")
 
 
-def load_model(path: Path) -> Model:
-    """The model in a file, by the reader of its suffix."""
-    reader = READERS.get(path.suffix.lower())
+def load_model(path: Path, constants: Mapping[str, Any] | None = None) -> Model:
+    """The model in a file, by the reader of its suffix; `constants` are for languages that leave some open."""
+    suffix = path.suffix.lower()
+    if suffix in PRISM_SUFFIXES:
+        return load_prism(path, constants).model
+    reader = READERS.get(suffix)
     if reader is None:
-        known = ", ".join(READERS)
+        known = ", ".join([*READERS, *PRISM_SUFFIXES])
         raise ModelError(f"{path}: no reader for {path.suffix or 'a file without suffix'}", remedy=f"known: {known}")
+    if constants:
+        remedy = "they are for models in the PRISM language; other models have parameters"
+        raise ModelError(f"{path} takes no constants, and {', '.join(constants)} is given", remedy=remedy)
     return reader(path)
 
 
+def load_prism(path: Path, constants: Mapping[str, Any] | None = None) -> PrismModel:
+    """The model in a file in the PRISM language, with its labels and formulas, for properties."""
+    from sateen.model.prism import read_prism
+
+    return read_prism(_text(path), constants=constants)
+
+
 def _read_text(path: Path) -> Model:
+    return read_reactions(_text(path))
+
+
+def _text(path: Path) -> str:
     try:
         if path.stat().st_size > 4 * MAX_CHARACTERS:
             raise ModelError(f"{path} is too large for a model: at most {MAX_CHARACTERS:,} characters are read")
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ModelError(f"{path} is not text in UTF-8") from None
-    return read_reactions(text)
 
 
 READERS: Final[Mapping[str, Callable[[Path], Model]]] = {".sateen": _read_text, ".txt": _read_text}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path as FilePath
+from typing import Any
 
 import numpy as np
 
@@ -134,11 +135,14 @@ class Model:
         return read_reactions(text)
 
     @staticmethod
-    def load(path: str | FilePath) -> Model:
-        """The model in a file; the suffix says in which language."""
+    def load(path: str | FilePath, *, constants: Mapping[str, Any] | None = None) -> Model:
+        """The model in a file; the suffix says in which language.
+
+        `constants` gives values to those that a model in the PRISM language leaves open.
+        """
         from sateen.model.load import load_model
 
-        return load_model(FilePath(path))
+        return load_model(FilePath(path), constants)
 
     @property
     def species(self) -> tuple[str, ...]:

@@ -1,0 +1,327 @@
+"""Properties in the PRISM language (CSL) as formulas: `P=? [ F<=T "full" ]`.
+
+A file has constants, labels and properties. What a property asks beyond the probability of a path formula is refused by
+name, and so is one whose constants have no value; the other properties of the file are read all the same. `X φ` has no
+place in continuous time. Bounds of time are closed here: under `F<T` and `F<=T` the probability is the same, for a jump
+at the very time T has probability 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from sateen.core.errors import FormulaError, InputError, nearest
+from sateen.core.expression import Boolean, Expression, Operation, number, number_text
+from sateen.core.grammar import MAX_DEPTH, Mistake, depth_of
+from sateen.core.prism_syntax import Term
+from sateen.core.prism_types import Kind, Scope, Typed, check_kind, closed_value, given_value, typed, unknown_name
+from sateen.logic.csl_text import Item, items, parse_constant, parse_label, parse_question, refused_operator
+from sateen.logic.formula import (
+    ALWAYS,
+    And,
+    Atom,
+    Eventually,
+    Formula,
+    Globally,
+    Iff,
+    Implies,
+    Interval,
+    Node,
+    Not,
+    Or,
+    Truth,
+    Until,
+)
+from sateen.logic.properties import Properties, Property
+
+__all__ = ["HasScope", "read_properties"]
+
+
+class HasScope(Protocol):
+    """A model that was read from the PRISM language."""
+
+    @property
+    def scope(self) -> Scope:
+        """What its properties may speak of."""
+
+
+def read_properties(text: str, model: HasScope, *, constants: Mapping[str, Any] | None = None) -> Properties:
+    """The properties in a file, about a model that `read_prism` read; `constants` gives values to those without one.
+
+    >>> from sateen.model.prism import read_prism
+    >>> light = read_prism("ctmc module light on : bool; [] !on -> 2 : (on'=true); endmodule")
+    >>> text = 'const double T; "soon": P>=0.9 [ F<=T on ]; "often": S=? [ on ];'
+    >>> properties = read_properties(text, light, constants={"T": 3})
+    >>> properties["soon"].formula, properties["soon"].comparison, properties["soon"].bound
+    (stl('F[0, 3] on == 1'), '>=', 0.9)
+    >>> properties.refused["often"].message
+    'the steady-state operator S is not supported'
+    """
+    reader = _Reader(text, model.scope, dict(constants or {}))
+    found: dict[str, Property] = {}
+    refused: dict[str, FormulaError] = {}
+    asked: list[Item] = []
+    for item in items(text):
+        if item.kind == "property":
+            asked.append(item)
+        else:
+            reader.declare(item)
+    reader.close()
+    for place, item in enumerate(asked):
+        name = item.name or f"property_{place + 1}"
+        if name in found or name in refused:
+            raise FormulaError(f"two properties are called {name}", text, item.start, "give one of them another name")
+        try:
+            found[name] = reader.property(name, item)
+        except FormulaError as error:
+            refused[name] = error
+    return Properties(MappingProxyType(found), MappingProxyType(refused))
+
+
+class _Reader:
+    """Collects the constants and labels of a file, then reads its properties."""
+
+    def __init__(self, text: str, scope: Scope, given: Mapping[str, Any]) -> None:
+        self.text = text
+        self.scope = scope
+        self.given = given
+        self.kinds: dict[str, Kind] = {}
+        self.values: dict[str, float] = {}  # of constants of the file, and of those that the model left open
+        self.labels: dict[str, Typed | _WithoutValue] = {}
+        self.defined: list[tuple[Item, str, Term]] = []  # constants whose value is still to be worked out
+        self.conditions: list[tuple[Item, str, Term]] = []  # labels that are still to be looked up
+        for name, (kind, definition) in scope.open.items():
+            if name in given:
+                if definition is not None:
+                    raise InputError(f"the constant {name} has a value already: {definition}")
+                self.values[name] = self._given(name, kind)
+
+    def declare(self, item: Item) -> None:
+        """Takes in a constant or a label; what is wrong with one is an error of the file."""
+        with self._pointing(item):
+            if item.kind == "constant":
+                self._constant(item, *parse_constant(item))
+                return
+            name, position, condition = parse_label(item)
+            earlier = {label for _, label, _ in self.conditions}
+            if name in self.scope.labels or name in earlier or name in ("init", "deadlock"):
+                raise Mistake(f'the label "{name}" has a meaning already', position, "give it another name")
+            self.conditions.append((item, name, condition))
+
+    def close(self) -> None:
+        """Works out constants and labels, once all are declared, and refuses values that nothing asks for."""
+        while ready := [each for each in self.defined if self._ready(each[2])]:
+            for item, name, value in ready:
+                with self._pointing(item):
+                    self._define(name, value)
+            self.defined = [each for each in self.defined if each not in ready]
+        for item, name, condition in self.conditions:
+            with self._pointing(item):
+                try:
+                    self.labels[name] = self._condition(condition)
+                except _WithoutValue as missing:  # an error of the properties that use it, not of the file
+                    self.labels[name] = missing
+        for name, value in self.given.items():
+            if name in self.kinds or name in self.scope.open:
+                continue
+            if name not in self.scope.values:
+                hint = nearest(name, [*self.kinds, *self.scope.open, *self.scope.values])
+                if name in self.scope.names:
+                    hint = "the model has it, but was read without a value for it: give it there too"
+                raise InputError(f"there is no constant {name} to be given here" + (f"; {hint}" if hint else ""))
+            if value != self.scope.values[name]:
+                was = number_text(self.scope.values[name])
+                raise InputError(f"the constant {name} is {value} here, but the model was read with {was}")
+
+    def _ready(self, term: Term) -> bool:
+        """Whether every constant of the file that a term reads has its value."""
+        return all(name in self.values for name in _names(term) if name in self.kinds)
+
+    def _define(self, name: str, value: Term) -> None:
+        made = typed(value, self._lookup)
+        check_kind(name, self.kinds[name], made, value)
+        with suppress(_WithoutValue):  # then it has no value either, which is an error of what uses it
+            self.values[name] = self._value(made, value, f"the constant {name}")
+
+    def property(self, name: str, item: Item) -> Property:
+        """The property that an item asks about; FormulaError if it is none of those supported."""
+        if refusal := refused_operator(item):
+            raise FormulaError(refusal.message, self.text, refusal.position, refusal.remedy)
+        with self._pointing(item):
+            question = parse_question(item)
+            bound = None
+            if question.bound is not None:
+                bound = self._number(question.bound, "the bound of P")
+                if not 0 <= bound <= 1:
+                    raise Mistake(f"a probability is between 0 and 1, not {bound:g}", question.bound.position)
+            root = self._node(question.path)
+            if depth_of(root, lambda node: node.children) > MAX_DEPTH:
+                raise Mistake(f"more than {MAX_DEPTH} levels of operators", question.path.position)
+        return Property(name, Formula(root), question.comparison, bound)
+
+    @contextmanager
+    def _pointing(self, item: Item) -> Iterator[None]:
+        """Mistakes in an item as errors that point to their place in the file."""
+        try:
+            yield
+        except Mistake as mistake:
+            position = item.start + mistake.position
+            raise FormulaError(mistake.message, self.text, position, mistake.remedy) from None
+
+    def _given(self, name: str, kind: Kind) -> float:
+        try:
+            return given_value(name, kind, self.given[name])
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+    def _constant(self, item: Item, name: str, position: int, kind: Kind, value: Term | None) -> None:
+        if name in self.kinds or name in self.scope.names:
+            raise Mistake(f"{name} is declared already", position, "give it another name")
+        self.kinds[name] = kind
+        if value is None:
+            if name in self.given:
+                self.values[name] = self._given(name, kind)
+            return
+        if name in self.given:
+            raise Mistake(f"the constant {name} has a value already", position, f"leave it open: const {kind} {name};")
+        self.defined.append((item, name, value))
+
+    def _lookup(self, term: Term) -> Typed:
+        if term.symbol == "label":
+            return self._label(term)
+        name = term.text
+        if name in self.kinds:
+            if name not in self.values:
+                raise _WithoutValue(name, term.position)
+            return Typed.literal(self.values[name], self.kinds[name])
+        if name not in self.scope.names:
+            raise unknown_name(term, {**self.kinds, **self.scope.names}, "variable, constant or formula")
+        return self.scope.names[name]
+
+    def _label(self, term: Term) -> Typed:
+        if term.text == "init":
+            return Typed(self.scope.initial, "bool")
+        if term.text == "deadlock":
+            remedy = "write the condition under which nothing can happen"
+            raise Mistake('the label "deadlock" is not supported', term.position, remedy)
+        labels = {**self.scope.labels, **self.labels}
+        if term.text not in labels:
+            hint = nearest(term.text, labels)
+            raise Mistake(f'there is no label "{term.text}" before this', term.position, hint)
+        meaning = labels[term.text]
+        if isinstance(meaning, _WithoutValue):
+            raise _WithoutValue(meaning.name, term.position)
+        return meaning
+
+    def _condition(self, term: Term) -> Typed:
+        """A condition on the present state."""
+        made = typed(term, self._lookup)
+        if made.kind != "bool":
+            raise Mistake("this is a number, not a property", term.position, "compare it with something")
+        return made
+
+    def _number(self, term: Term, purpose: str) -> float:
+        made = typed(term, self._lookup)
+        if made.kind == "bool":
+            raise Mistake(f"{purpose} is a number, and this is true or false", term.position)
+        return self._value(made, term, purpose)
+
+    def _value(self, made: Typed, term: Term, purpose: str) -> float:
+        closed = Typed(self._closed(made.number, term), "double")
+        return closed_value(closed, term, {**self.scope.values, **self.values}, purpose)
+
+    def _node(self, term: Term) -> Node:
+        match term.symbol:
+            case "F" | "G":
+                kind = Eventually if term.symbol == "F" else Globally
+                return kind(self._window(term, term.operands[1:]), self._node(term.operands[0]))
+            case "U" | "W" | "R":
+                left, right = (self._node(operand) for operand in term.operands[:2])
+                return _between(term.symbol, self._window(term, term.operands[2:]), left, right)
+            case "X":
+                remedy = "in continuous time there is no next moment; ask for a time: F<=T"
+                raise Mistake("X is not supported", term.position, remedy)
+            case "&" | "|":
+                joined = And if term.symbol == "&" else Or
+                return joined(tuple(map(self._node, term.operands)))
+            case "!":
+                return Not(self._node(term.operands[0]))
+            case "=>" | "<=>":
+                left, right = map(self._node, term.operands)
+                return Implies(left, right) if term.symbol == "=>" else Iff(left, right)
+        return _nodes(self._closed(self._condition(term).expression, term))
+
+    def _closed(self, expression: Expression, term: Term) -> Expression:
+        """An expression with values in the place of what the model left open."""
+        for name, (_, definition) in reversed(list(self.scope.open.items())):
+            if name in expression.names:
+                if name not in self.values and definition is None:
+                    raise _WithoutValue(name, term.position)
+                expression = expression.substitute({name: definition or number(self.values[name])})
+        return expression
+
+    def _window(self, term: Term, bounds: tuple[Term, ...]) -> Interval:
+        times = [self._number(bound, "the bound") for bound in bounds]
+        for time, bound in zip(times, bounds, strict=True):
+            if time < 0 or (time == 0 and term.text == "<"):
+                message = "nothing lies before time 0" if time == 0 else f"the bound is {time:g}"
+                raise Mistake(message, bound.position, "times count from 0 up")
+        match term.text:
+            case "<=" | "<":
+                return Interval(0.0, times[0])
+            case ">" if term.symbol in ("U", "W", "R"):
+                message = f"{term.symbol} with a bound > is not supported"
+                raise Mistake(message, bounds[0].position, "write >=; what holds at that very time may matter")
+            case ">=" | ">":
+                return Interval(times[0], math.inf)
+            case "=":
+                return Interval(times[0], times[0])
+            case "[]":
+                if times[0] > times[1]:
+                    raise Mistake(f"this window ends before it begins: {times[0]:g} > {times[1]:g}", bounds[0].position)
+                return Interval(*times)
+        return ALWAYS
+
+
+class _WithoutValue(Mistake):
+    """A constant that has no value."""
+
+    def __init__(self, name: str, position: int) -> None:
+        remedy = f'give it one: constants={{"{name}": 10}}, or --const {name}=10'
+        super().__init__(f"the constant {name} has no value", position, remedy)
+        self.name = name
+
+
+def _between(symbol: str, window: Interval, left: Node, right: Node) -> Node:
+    """Until, and what PRISM derives from it: W is weak until, R is release."""
+    if symbol == "U":
+        return Until(window, left, right)
+    if symbol == "R":
+        return Not(Until(window, Not(left), Not(right)))
+    return Not(Until(window, And((left, Not(right))), And((Not(left), Not(right)))))
+
+
+def _nodes(condition: Expression) -> Node:
+    """A condition as a formula."""
+    match condition:
+        case Boolean(literal):
+            return Truth(literal)
+        case Operation("and", operands):
+            return And(tuple(map(_nodes, operands)))
+        case Operation("or", operands):
+            return Or(tuple(map(_nodes, operands)))
+        case Operation("not", (operand,)):
+            return Not(_nodes(operand))
+    return Atom(condition)
+
+
+def _names(term: Term) -> Iterator[str]:
+    """The names that a term reads."""
+    if term.symbol == "name":
+        yield term.text
+    for operand in term.operands:
+        yield from _names(operand)

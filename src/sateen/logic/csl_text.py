@@ -1,0 +1,241 @@
+"""A file of PRISM properties as it is written: cut into its constants, labels and properties, each then parsed.
+
+Operators of time bind more loosely than those of logic, as in PRISM: `F<=T a & b` is F<=T (a & b), and an operator of
+time below `&` or `|` stands in brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lark import Token, v_args
+
+from sateen.core.errors import FormulaError
+from sateen.core.grammar import Language, Mistake
+from sateen.core.prism_syntax import EXPRESSIONS, Term, TermBuilder, prism_hint, without_comments
+from sateen.core.prism_types import Kind
+
+__all__ = ["Item", "Question", "items", "parse_constant", "parse_label", "parse_question", "refused_operator"]
+
+_MAX_CHARACTERS: Final = 200_000
+_MOST_ITEMS: Final = 1_000
+_TOKENS: Final = re.compile(r'"[^"\n]*"|[A-Za-z_]\w*|\S')
+_NAMED: Final = re.compile(r'\s*"([A-Za-z_]\w*)"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A constant, a label or a property, and where it begins in the file."""
+
+    kind: str
+    name: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`P=? [ path ]`, or `P>=p [ path ]` with its comparison and its bound."""
+
+    path: Term
+    comparison: str | None
+    bound: Term | None
+
+
+def items(text: str) -> Iterator[Item]:
+    """The parts of a file, in order. Properties end with ;, or with ] where another part begins after it."""
+    if not isinstance(text, str):
+        raise FormulaError(f"properties are written as text, not as {type(text).__name__}")
+    if len(text) > _MAX_CHARACTERS:
+        raise FormulaError(f"properties of {len(text):,} characters; at most {_MAX_CHARACTERS:,} are read")
+    said = without_comments(text)
+    for count, (start, stop) in enumerate(_pieces(said)):
+        if count == _MOST_ITEMS:
+            raise FormulaError(f"more than {_MOST_ITEMS:,} properties in one file", text, start)
+        piece = said[start:stop]
+        word = re.match(r"(const|rate|prob|label)\b", piece)
+        if word:
+            yield Item("label" if word[1] == "label" else "constant", "", piece, start)
+            continue
+        named = _NAMED.match(piece)
+        begin = named.end() if named else 0
+        yield Item("property", named[1] if named else "", piece[begin:], start + begin)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    start, depth, last = -1, 0, ""
+    for token in _TOKENS.finditer(text):
+        if start >= 0 and depth == 0 and last == "]" and re.match(r'["A-Za-z_]', token[0]):
+            yield start, token.start()
+            start = -1
+        if token[0] == ";":
+            if start >= 0:
+                yield start, token.start()
+            start, depth, last = -1, 0, ""
+            continue
+        start = token.start() if start < 0 else start
+        depth = max(depth + (token[0] in "([{") - (token[0] in ")]}"), 0)
+        last = token[0]
+    if start >= 0:
+        yield start, len(text)
+
+
+def refused_operator(item: Item) -> Mistake | None:
+    """What to say of a property that asks for something else than a probability."""
+    for pattern, message, remedy in _REFUSED:
+        if found := re.match(rf"\s*({pattern})", item.text):
+            return Mistake(message.format(found[1]), item.start + found.start(1), remedy)
+    return None
+
+
+_PATHS: Final = "sateen computes probabilities of paths from the initial state: P=? [ ... ]"
+_REFUSED: Final = (
+    (r"(?:Pmin|Pmax|P\s*min|P\s*max)\b", "{} is not supported", "a ctmc leaves no choice: write P"),
+    (r"R(?:min|max)?\b", "expected rewards ({}) are not supported", _PATHS),
+    (r"S\b", "the steady-state operator {} is not supported", _PATHS),
+    (r"[EA]\b", "the operator {} of CTL is not supported", _PATHS),
+    (r"filter\b", "{} is not supported", _PATHS),
+    (r"multi\b", "several objectives ({}) are not supported", _PATHS),
+    (r"<<|\[\[", "the strategies of {} are not supported", _PATHS),
+)
+
+_GRAMMAR: Final = (
+    EXPRESSIONS.replace("_LPAR expression _RPAR | call", "_LPAR path _RPAR | call")
+    + r"""
+    question: P (asked | wanted) _LSQB path _RSQB
+    asked: _EQ _ASK
+    wanted: RELATION sum
+    ?path: step | step (UNTIL | WEAK | RELEASE) window? step -> binary
+    ?step: expression | (EVENTUALLY | GLOBALLY | NEXT) window? step -> prefixed
+    window: RELATION sum | _LSQB sum _COMMA sum _RSQB | _EQ sum -> instant
+
+    constant: (CONST | RATE | PROB) (INT | DOUBLE | BOOL)? NAME (_EQ expression)?
+    labelled: "label" LABEL _EQ expression
+
+    P: "P"
+    UNTIL: "U"
+    WEAK: "W"
+    RELEASE: "R"
+    EVENTUALLY: "F"
+    GLOBALLY: "G"
+    NEXT: "X"
+    CONST: "const"
+    RATE: "rate"
+    PROB: "prob"
+    INT: "int"
+    DOUBLE: "double"
+    BOOL: "bool"
+"""
+)
+
+
+@v_args(inline=True)
+class _PropertyBuilder(TermBuilder):
+    """Terms with operators of time: their operands, then the bounds; the text says of which kind those are."""
+
+    def checked(self, token: Token) -> str:
+        if token in ("S", "E", "A", "filter"):
+            raise Mistake(f"the operator {token} is not supported inside P", token.start_pos or 0, _PATHS)
+        return super().checked(token)
+
+    def question(self, word: Token, said: tuple[str, Term] | None, path: Term) -> Question:
+        return Question(path, said[0] if said else None, said[1] if said else None)
+
+    def asked(self) -> None:
+        return None
+
+    def wanted(self, symbol: Token, bound: Term) -> tuple[str, Term]:
+        return str(symbol), bound
+
+    def binary(self, left: Term, operator: Token, *rest: Any) -> Term:
+        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
+        return self._timed(operator, kind, (left, rest[-1], *bounds))
+
+    def prefixed(self, operator: Token, *rest: Any) -> Term:
+        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
+        return self._timed(operator, kind, (rest[-1], *bounds))
+
+    def _timed(self, operator: Token, kind: str, operands: tuple[Term, ...]) -> Term:
+        made = self.term(str(operator), *operands, position=operator.start_pos or 0)
+        return Term(made.symbol, made.position, made.operands, kind, made.depth)
+
+    def window(self, *parts: Any) -> tuple[str, tuple[Term, ...]]:
+        return (str(parts[0]), parts[1:]) if isinstance(parts[0], Token) else ("[]", parts)
+
+    def instant(self, moment: Term) -> tuple[str, tuple[Term, ...]]:
+        return "=", (moment,)
+
+    def constant(self, word: Token, *rest: Any) -> tuple[str, int, Kind, Term | None]:
+        kinds: dict[str, Kind] = {"int": "int", "double": "double", "bool": "bool"}
+        kind: Kind = "int" if word == "const" else "double"
+        if rest[0] in kinds:
+            kind, rest = kinds[rest[0]], rest[1:]
+        name, *value = rest
+        return self.checked(name), name.start_pos or 0, kind, value[0] if value else None
+
+    def labelled(self, label: Token, value: Term) -> tuple[str, int, Term]:
+        return label.strip('"'), label.start_pos or 0, value
+
+
+def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    """What the language of properties can say of a token in the wrong place."""
+    kind = "" if found is None else found.type
+    position = len(text) if found is None else found.start_pos or 0
+    if before == "label":
+        return "the name of a label stands in double quotes", f'write  label "{str(found)[:40]}" = ...'
+    if found == "{":
+        return "filters are not supported", _PATHS
+    if not re.match(r"\s*(?:P\b|const\b|rate\b|prob\b|label\b)", text):
+        return "a property begins with P", _PATHS
+    if re.match(r"\s*P\b", text) and "[" not in text[:position]:
+        return "P is followed by =?, or by a comparison", "write P=? [ ... ] or P>=0.9 [ ... ]"
+    if before == "]" and text.count("[", 0, position) == text.count("]", 0, position):
+        return "a property ends with ]", "join formulas inside: P=? [ (F a) & (G b) ]; end properties with ;"
+    if kind in ("UNTIL", "WEAK") and before is not None and before.type in ("_LSQB", "_LPAR"):
+        return f"{found} needs a formula on its left", f"write  a {found} b"
+    if kind in ("EVENTUALLY", "GLOBALLY", "NEXT", "UNTIL", "WEAK"):
+        return f"{found} needs brackets here", f"below ! & | => an operator of time stands in brackets: a & ({found} b)"
+    if kind == "P":
+        return "P inside P is not supported", _PATHS
+    if kind == "RELEASE":
+        return "the operator R is not supported inside P", _PATHS
+    return prism_hint(found, before, text)
+
+
+_PROPERTIES: Final = Language(
+    grammar=_GRAMMAR,
+    starts=("question", "constant", "labelled"),
+    builder=_PropertyBuilder,
+    error=FormulaError,
+    noun="a property",
+    hint=_hint,
+)
+
+
+def parse_question(item: Item) -> Question:
+    """A property of the form P=? [ path ] or P>=p [ path ]."""
+    question: Question = _parsed(item, "question")
+    return question
+
+
+def parse_constant(item: Item) -> tuple[str, int, Kind, Term | None]:
+    """The name of a constant, where it stands, its type and, where it has one, its value."""
+    constant: tuple[str, int, Kind, Term | None] = _parsed(item, "constant")
+    return constant
+
+
+def parse_label(item: Item) -> tuple[str, int, Term]:
+    """The name of a label, where it stands, and its condition."""
+    label: tuple[str, int, Term] = _parsed(item, "labelled")
+    return label
+
+
+def _parsed(item: Item, start: str) -> Any:
+    """What an item says; positions count from its own beginning."""
+    try:
+        return _PROPERTIES.read(item.text, start)
+    except FormulaError as error:
+        raise Mistake(error.message, error.position, error.remedy) from None

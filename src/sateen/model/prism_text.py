@@ -1,0 +1,325 @@
+"""The parts of a PRISM model as they are written: declarations, modules and commands, not yet looked up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from lark import Token, v_args
+
+from sateen.core.errors import ModelError
+from sateen.core.grammar import Language, Mistake
+from sateen.core.prism_syntax import EXPRESSIONS, FUNCTIONS, Term, TermBuilder, prism_hint, without_comments
+from sateen.core.prism_types import Kind
+from sateen.model.reactions import MAX_CHARACTERS
+
+__all__ = [
+    "Assigned",
+    "Command",
+    "Declared",
+    "Defined",
+    "Module",
+    "Named",
+    "Program",
+    "Renamed",
+    "Update",
+    "parse_program",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name and where it stands."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Defined(Named):
+    """A constant, a formula or a label: a name for a value, or for one that is still to be given."""
+
+    kind: Kind
+    value: Term | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared(Named):
+    """A variable: a bool, or an int with or without bounds."""
+
+    kind: Kind
+    low: Term | None = None
+    high: Term | None = None
+    initial: Term | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned(Named):
+    """`(x' = value)`."""
+
+    value: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one alternative of a command does, and at which rate; None is the rate 1."""
+
+    rate: Term | None
+    assigned: tuple[Assigned, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`[action] guard -> rate: update + ...`; the action "" stands for none."""
+
+    action: str
+    guard: Term
+    updates: tuple[Update, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Module(Named):
+    """Variables and the commands that change them."""
+
+    variables: tuple[Declared, ...]
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed(Named):
+    """A module that is a copy of another, with other names."""
+
+    base: Named
+    names: tuple[tuple[Named, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole file; `rewards` says where rewards stand, which are not read."""
+
+    constants: tuple[Defined, ...]
+    formulas: tuple[Defined, ...]
+    labels: tuple[Defined, ...]
+    variables: tuple[Declared, ...]
+    modules: tuple[Module | Renamed, ...]
+    rewards: tuple[Named, ...]
+
+
+def parse_program(text: str) -> Program:
+    """The parts of a model; ModelError, with a caret, where the text is no model or has what is not supported."""
+    try:
+        return _parsed(text)
+    except Mistake as mistake:
+        raise ModelError(mistake.message, text, mistake.position, mistake.remedy) from None
+
+
+def _parsed(text: str) -> Program:
+    if not isinstance(text, str):
+        raise ModelError(f"a model is written as text, not as {type(text).__name__}")
+    if len(text) > MAX_CHARACTERS:
+        raise ModelError(f"a model of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+    said, rewards = _without_blocks(without_comments(text), "rewards")
+    said, systems = _without_blocks(said, "system")
+    try:
+        parts: dict[str, list[Any]] = _PROGRAMS.read(said, "program")
+    except ModelError as error:
+        raise ModelError(error.message, text, error.position, error.remedy) from None
+    _check_type(parts["type"])
+    constants, formulas, labels = (tuple(parts[kind]) for kind in ("constant", "formula", "label"))
+    variables, modules = tuple(parts["variable"]), tuple(parts["module"])
+    program = Program(constants, formulas, labels, variables, modules, tuple(map(_heading, rewards)))
+    for system in systems:
+        _check_system(system, program)
+    return program
+
+
+def _without_blocks(text: str, word: str) -> tuple[str, list[Token]]:
+    """The text with every `word ... endword` blotted out, and those blocks."""
+    blocks: list[Token] = []
+    kept, place = [], 0
+    for found in re.finditer(rf"\b{word}\b", text):
+        if found.start() < place:
+            continue
+        end = text.find(f"end{word}", found.end())
+        if end < 0:
+            raise Mistake(f"this {word} is never closed", found.start(), f"it ends with end{word}")
+        stop = end + len(f"end{word}")
+        blocks.append(Token(word, text[found.end() : end], start_pos=found.start()))
+        kept += [text[place : found.start()], re.sub(r"[^\n]", " ", text[found.start() : stop])]
+        place = stop
+    return "".join([*kept, text[place:]]), blocks
+
+
+def _heading(block: Token) -> Named:
+    heading = re.match(r'\s*("\w+")', block)
+    return Named(heading[1] if heading else "", block.start_pos or 0)
+
+
+def _check_type(kinds: list[Token]) -> None:
+    if not kinds:
+        remedy = "write ctmc at its beginning; without it PRISM reads a model with choices, which has no probability"
+        raise Mistake("this model does not say that it is a ctmc", 0, remedy)
+    for kind in kinds:
+        if kind not in ("ctmc", "stochastic"):
+            remedy = "sateen runs continuous-time Markov chains: ctmc"
+            raise Mistake(f"the model type {kind} is not supported", kind.start_pos or 0, remedy)
+    if len(kinds) > 1:
+        raise Mistake("the model says twice what it is", kinds[1].start_pos or 0)
+
+
+def _check_system(block: Token, program: Program) -> None:
+    """Refuses a composition that is not the parallel one of all modules, which is the one without a system block."""
+    composed = re.sub(r"[\s()]+", "", block).split("||")
+    names = [module.name for module in program.modules]
+    if sorted(composed) != sorted(names):
+        remedy = f"only {' || '.join(names)}, which is what a model without this block does"
+        raise Mistake("this system ... endsystem is not supported", block.start_pos or 0, remedy)
+
+
+_GRAMMAR: Final = (
+    EXPRESSIONS
+    + r"""
+    program: part*
+    ?part: type | constant | formula | labelled | global_ | module | renamed | initial
+    type: TYPE
+    constant: (CONST | RATE | PROB) (INT | DOUBLE | BOOL)? NAME (_EQ expression)? _SEMICOLON
+    formula: "formula" NAME _EQ expression _SEMICOLON
+    labelled: "label" LABEL _EQ expression _SEMICOLON
+    global_: "global" variable
+    module: "module" NAME variable* command* "endmodule"
+    renamed: "module" NAME _EQ NAME _LSQB renaming (_COMMA renaming)* _RSQB "endmodule"
+    renaming: NAME _EQ NAME
+    initial: INIT expression "endinit"
+
+    variable: NAME _COLON extent (INIT expression)? _SEMICOLON
+    extent: _LSQB expression ".." expression _RSQB | BOOL | INT | CLOCK
+    command: _LSQB NAME? _RSQB expression _ARROW updates _SEMICOLON
+    updates: update | alternative (PLUS alternative)*
+    alternative: expression _COLON update
+    update: assigned (_AND assigned)* | TRUE
+    assigned: _LPAR PRIMED _EQ expression _RPAR
+
+    TYPE.2: /(?:TYPES)\b/
+    CONST: "const"
+    RATE: "rate"
+    PROB: "prob"
+    INT: "int"
+    DOUBLE: "double"
+    BOOL: "bool"
+    CLOCK: "clock"
+    INIT: "init"
+    _ARROW: "->"
+    PRIMED.2: /[A-Za-z_][A-Za-z0-9_]*'/
+"""
+).replace("TYPES", "ctmc|stochastic|dtmc|probabilistic|mdp|nondeterministic|pta|pomdp|popta|smg|csg|idtmc|imdp|lts|ma")
+
+
+@v_args(inline=True)
+class _ProgramBuilder(TermBuilder):
+    """The parts of a file by kind, each as (kind, part) until the file is whole."""
+
+    def program(self, *parts: tuple[str, Any]) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {
+            kind: [] for kind in ("type", "constant", "formula", "label", "variable", "module")
+        }
+        for kind, part in parts:
+            found[kind].append(part)
+        return found
+
+    def type(self, word: Token) -> tuple[str, Token]:
+        return "type", word
+
+    def constant(self, word: Token, *rest: Any) -> tuple[str, Defined]:
+        kinds: dict[str, Kind] = {"int": "int", "double": "double", "bool": "bool"}
+        kind: Kind = "int" if word == "const" else "double"
+        if rest[0] in kinds:
+            kind, rest = kinds[rest[0]], rest[1:]
+        name, *value = rest
+        return "constant", Defined(self.checked(name), name.start_pos or 0, kind, value[0] if value else None)
+
+    def formula(self, name: Token, value: Term) -> tuple[str, Defined]:
+        return "formula", Defined(self.checked(name), name.start_pos or 0, "bool", value)
+
+    def labelled(self, label: Token, value: Term) -> tuple[str, Defined]:
+        return "label", Defined(label.strip('"'), label.start_pos or 0, "bool", value)
+
+    def global_(self, variable: Declared) -> tuple[str, Declared]:
+        return "variable", variable
+
+    def variable(self, name: Token, extent: tuple[Any, ...], init: Token | None = None, *start: Term) -> Declared:
+        position = name.start_pos or 0
+        initial = start[0] if start else None
+        if len(extent) == 2:
+            return Declared(self.checked(name), position, "int", *extent, initial)
+        if extent[0] == "clock":
+            raise Mistake("clocks are not supported", position, "they belong to a pta; a ctmc has none")
+        return Declared(self.checked(name), position, "bool" if extent[0] == "bool" else "int", initial=initial)
+
+    def extent(self, *bounds: Any) -> tuple[Any, ...]:
+        return bounds
+
+    def module(self, name: Token, *parts: Any) -> tuple[str, Module]:
+        variables = tuple(part for part in parts if isinstance(part, Declared))
+        commands = tuple(part for part in parts if isinstance(part, Command))
+        return "module", Module(self.checked(name), name.start_pos or 0, variables, commands)
+
+    def renamed(self, name: Token, base: Token, *names: tuple[Named, str]) -> tuple[str, Renamed]:
+        of = Named(str(base), base.start_pos or 0)
+        return "module", Renamed(self.checked(name), name.start_pos or 0, of, names)
+
+    def renaming(self, old: Token, new: Token) -> tuple[Named, str]:
+        return Named(str(old), old.start_pos or 0), str(new) if new in FUNCTIONS else self.checked(new)
+
+    def initial(self, word: Token, condition: Term) -> Any:
+        remedy = "give every variable its own value: x : [0..5] init 2;"
+        raise Mistake("init ... endinit is not supported: a run begins in one state", word.start_pos or 0, remedy)
+
+    def command(self, *parts: Any) -> Command:
+        *action, guard, updates = parts
+        return Command(self.checked(action[0]) if action else "", guard, updates)
+
+    def updates(self, *alternatives: Any) -> tuple[Update, ...]:
+        return tuple(each for each in alternatives if isinstance(each, Update))
+
+    def alternative(self, rate: Term, update: Update) -> Update:
+        return replace(update, rate=rate, position=rate.position)
+
+    def update(self, *assigned: Any) -> Update:
+        first = assigned[0]
+        if isinstance(first, Token):  # true: nothing changes
+            return Update(None, (), first.start_pos or 0)
+        return Update(None, assigned, first.position)
+
+    def assigned(self, primed: Token, value: Term) -> Assigned:
+        return Assigned(primed.rstrip("'"), primed.start_pos or 0, value)
+
+
+def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    """What the language of models can say of a token in the wrong place."""
+    if found is None:
+        return "the text ends too soon", "a module ends with endmodule, a declaration or a command with ;"
+    if before == "label":
+        return "the name of a label stands in double quotes", f'write  label "{str(found)[:40]}" = ...'
+    if "invariant" in (found, before):
+        return "invariants are not supported", "they belong to a pta; a ctmc has none"
+    if found.type == "PRIMED":
+        return "an assignment stands in brackets", "write (x'=1), and join several with &: (x'=1) & (y'=2)"
+    if found.type in _BEGINNINGS and before is not None and before.type in _ENDINGS:
+        return f"a semicolon is missing before {str(found)[:40]!r}", "declarations and commands end with ;"
+    return prism_hint(found, before, text)
+
+
+_BEGINNINGS: Final = {"MODULE", "ENDMODULE", "_LSQB", "CONST", "FORMULA", "LABEL", "GLOBAL", "TYPE", "NAME"}
+_ENDINGS: Final = {"NUMBER", "NAME", "TRUE", "FALSE", "_RPAR", "_RSQB", "BOOL", "INT"}
+
+_PROGRAMS: Final = Language(
+    grammar=_GRAMMAR,
+    starts=("program",),
+    builder=_ProgramBuilder,
+    error=ModelError,
+    noun="a model",
+    hint=_hint,
+    most=MAX_CHARACTERS,
+)
