@@ -60,14 +60,17 @@ def test_the_sir_model_is_the_one_in_the_documentation() -> None:
     assert st.Model.load(SIR) == documented
 
 
-def test_the_command_of_the_readme_ends_with_the_path_of_its_figure(tmp_path: Path) -> None:
-    figure = str(tmp_path / "sir.svg")
-    values = ["--at", "beta=0.12,gamma=0.05", "--until", "150"]
-    formula = ["-p", "(I > 0) U[100, 120] (I == 0)"]
-    done = CliRunner().invoke(main, ["simulate", str(SIR), *values, *formula, "--plot", figure])
+def test_the_command_of_the_readme_ends_with_the_paths_of_figure_and_posterior(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    line = readme.partition("<!-- command: main -->")[2].split("```")[1].splitlines()[1]
+    command = shlex.split(line.partition(".venv/bin/sateen ")[2])
+    done = CliRunner().invoke(main, [str(SIR) if word == "examples/sir.sateen" else word for word in command])
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[-1] == figure
-    assert "<svg" in Path(figure).read_text(encoding="utf-8")
+    assert done.stdout.splitlines()[-2:] == ["sir.svg", "sir.safetensors"]
+    assert "<svg" in Path("sir.svg").read_text(encoding="utf-8")
 
 
 def test_the_protein_has_the_mean_of_a_birth_death_process() -> None:

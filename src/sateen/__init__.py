@@ -1,6 +1,7 @@
 """The probability that a stochastic model satisfies a temporal property, as a function of the model's parameters.
 
-The public names, in the order of the work: a Model and a Space of its parameters, a Formula, a Path, its Verdict.
+The public names, in the order of the work: a Model and a Space of its parameters, a Formula, a Path and its Verdict;
+Observations of many runs, a Posterior learned from them, the Guarantee that its intervals hold.
 Each is loaded when it is first asked for, so that `import sateen` costs next to nothing.
 
 >>> import sateen as st
@@ -33,6 +34,24 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "estimate",
     "Estimate",
     "exact",
+    "learn",
+    "EPGP",
+    "SVIGP",
+    "SVIBNN",
+    "LaplaceNet",
+    "Posterior",
+    "Prediction",
+    "Claim",
+    "Predictor",
+    "score",
+    "Score",
+    "plan",
+    "Plan",
+    "calibrate",
+    "Guarantee",
+    "bound_error",
+    "ErrorBound",
+    "load",
     "SateenError",
     "InputError",
     "TextError",
@@ -73,16 +92,28 @@ if TYPE_CHECKING:
     )
     from sateen.core.observations import Observations
     from sateen.core.path import Path, Verdict
+    from sateen.core.prediction import Claim, Posterior, Prediction, Predictor
     from sateen.core.space import Points, Range, Space
     from sateen.engine.exact import exact
     from sateen.engine.run import replay
     from sateen.engine.simulate import simulate
+    from sateen.guarantee.calibrate import calibrate
+    from sateen.guarantee.error_bound import ErrorBound, bound_error
+    from sateen.guarantee.guarantee import Guarantee
+    from sateen.guarantee.plan import Plan, plan
+    from sateen.learning.default import learn
+    from sateen.learning.ep_gp import EPGP
+    from sateen.learning.laplace_net import LaplaceNet
+    from sateen.learning.svi_bnn import SVIBNN
+    from sateen.learning.svi_gp import SVIGP
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
     from sateen.sampling.observe import observe
+    from sateen.study.score import Score, score
+    from sateen.study.stored import load
 else:
     # Hidden from type checkers, to whom every name would exist otherwise. The errors live in core.errors.
     _HOMES: Final = {
@@ -104,6 +135,24 @@ else:
         "estimate": "sateen.sampling.estimate",
         "Estimate": "sateen.sampling.estimate",
         "exact": "sateen.engine.exact",
+        "learn": "sateen.learning.default",
+        "EPGP": "sateen.learning.ep_gp",
+        "SVIGP": "sateen.learning.svi_gp",
+        "SVIBNN": "sateen.learning.svi_bnn",
+        "LaplaceNet": "sateen.learning.laplace_net",
+        "Posterior": "sateen.core.prediction",
+        "Prediction": "sateen.core.prediction",
+        "Claim": "sateen.core.prediction",
+        "Predictor": "sateen.core.prediction",
+        "score": "sateen.study.score",
+        "Score": "sateen.study.score",
+        "plan": "sateen.guarantee.plan",
+        "Plan": "sateen.guarantee.plan",
+        "calibrate": "sateen.guarantee.calibrate",
+        "Guarantee": "sateen.guarantee.guarantee",
+        "bound_error": "sateen.guarantee.error_bound",
+        "ErrorBound": "sateen.guarantee.error_bound",
+        "load": "sateen.study.stored",
     }
 
     def __getattr__(name: str) -> object:

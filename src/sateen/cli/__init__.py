@@ -8,10 +8,14 @@ from __future__ import annotations
 import click
 
 from sateen import __version__
+from sateen.cli.calibrate import calibrate
 from sateen.cli.check import check
 from sateen.cli.group import Commands
 from sateen.cli.inspect import inspect
+from sateen.cli.learn import learn
 from sateen.cli.monitor import monitor
+from sateen.cli.plan import plan
+from sateen.cli.predict import predict
 from sateen.cli.simulate import simulate
 
 __all__ = ["main"]
@@ -28,5 +32,5 @@ def main() -> None:
     """Stochastic models, and the temporal properties of their runs."""
 
 
-for command in (inspect, simulate, monitor, check):  # in the order of the work
+for command in (inspect, simulate, monitor, check, learn, predict, plan, calibrate):  # in the order of the work
     main.add_command(command)

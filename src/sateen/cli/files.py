@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sateen.logic.monitor import Explanation
     from sateen.model.model import Model
 
-__all__ = ["load", "read_formula", "read_formula_on", "warn", "write"]
+__all__ = ["load", "read_formula", "read_formula_on", "reading", "replacing", "warn", "write"]
 
 
 def load(file: str) -> Model:
@@ -59,19 +59,28 @@ def read_formula_on(model: Model, values: Mapping[str, float], text: str, end: f
 def write(path: Path, explanation: Explanation | None, csv: str | None, plot: str | None) -> list[str]:
     """Write what was asked for, the figure last, and return the names."""
     if csv:
-        with _replacing(csv) as temporary:
+        with replacing(csv) as temporary:
             path.to_csv(temporary)
     if plot:
         from sateen.show import figures
 
         drawn = path.plot() if explanation is None else figures.path_with_explanation(path, explanation)
-        with _replacing(plot) as temporary:
+        with replacing(plot) as temporary:
             figures.save(drawn, temporary)
     return [file for file in (csv, plot) if file]
 
 
 @contextmanager
-def _replacing(file: str) -> Iterator[str]:
+def reading(file: str) -> Iterator[None]:
+    """Says of a file that cannot be read which it is, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
+
+
+@contextmanager
+def replacing(file: str) -> Iterator[str]:
     """A temporary name beside `file`, which takes its place once it is whole; of a failure nothing remains."""
     from tempfile import TemporaryDirectory
 

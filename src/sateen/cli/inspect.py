@@ -1,4 +1,4 @@
-"""The command `inspect`: what a model says."""
+"""The command `inspect`: what a model says, or what was learned."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sateen.cli.files import load, warn
+from sateen.cli.files import load, reading, warn
 from sateen.cli.options import JSON
 from sateen.cli.text import aligned, number, print_json
 
@@ -18,17 +18,38 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 
-@click.command(short_help="What a model says.")
-@click.argument("model")
+@click.command(short_help="What a model says, or what was learned.")
+@click.argument("model", metavar="MODEL|FILE.safetensors")
 @JSON
 def inspect(model: str, as_json: bool) -> None:
-    """Show what a MODEL file says: species, constants, parameters, reactions, and what is doubtful."""
+    """Show what a MODEL file says: species, constants, parameters, reactions, and what is doubtful.
+
+    Of a posterior or a guarantee in a FILE.safetensors, show how it was learned, from what, and what it promises.
+    """
+    if model.lower().endswith(".safetensors"):
+        _inspect_learned(model, as_json)
+        return
     system = load(model)
     if as_json:
         print_json({"model": model, **_described(system), "warnings": list(system.warnings)})
     else:
         _print_description(_described(system))
     warn(system)
+
+
+def _inspect_learned(file: str, as_json: bool) -> None:
+    from sateen.cli.learned import guarantee_content, guarantee_lines, learned_content, learned_lines
+    from sateen.guarantee.guarantee import Guarantee
+    from sateen.study import stored
+
+    with reading(file):
+        known = stored.load(file)
+    guaranteed = isinstance(known, Guarantee)
+    if as_json:
+        content = guarantee_content(known) if isinstance(known, Guarantee) else learned_content(known)
+        print_json({"file": file, "kind": "guarantee" if guaranteed else "posterior", **content})
+    else:
+        click.echo("\n".join(guarantee_lines(known) if isinstance(known, Guarantee) else learned_lines(known)))
 
 
 def _described(model: Model) -> dict[str, list[dict[str, Any]]]:

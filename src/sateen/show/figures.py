@@ -1,8 +1,7 @@
 """Pictures, drawn by matplotlib: the one place that knows it.
 
 Every function draws on the Axes it is given, or on a new figure of its own, and returns the Axes. pyplot and its
-global list of figures are never used. Colours are those of Okabe and Ito, which people who see colours differently
-tell apart, and which differ in print.
+global list of figures are never used. What is learned is drawn in figures_learning.py, and found here by name.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from typing import Any, Final, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -28,26 +25,40 @@ from sateen.core.errors import InputError
 from sateen.core.expression import values_text
 from sateen.core.observations import Observations
 from sateen.core.path import Path
+from sateen.show.figures_learning import learned, prediction, record
+from sateen.show.figures_style import (
+    COLOURS,
+    FAINT,
+    FONT_SIZE,
+    POINTS_DRAWN_AS_LINES,
+    dress,
+    label_axis,
+    new_axes,
+    new_figure,
+    wilson,
+)
 
-__all__ = ["explanation", "observations", "path", "path_with_explanation", "save"]
+__all__ = [
+    "explanation",
+    "learned",
+    "observations",
+    "path",
+    "path_with_explanation",
+    "prediction",
+    "record",
+    "save",
+]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]
 Lane: TypeAlias = tuple[str, int, Iterable[Span], Iterable[Span]]
 
-# Okabe and Ito's palette, the darker ones first; its yellow, too pale for a line, gives way to grey.
-_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 _STROKES: Final = ("-", "--", ":", "-.")  # a new one each time the colours have been through
-_HOLDS: Final = _COLOURS[0]
+_HOLDS: Final = COLOURS[0]
 _UNKNOWN: Final = "#8C8C8C"
-_FAINT: Final = "#D9D9D9"
 
-_POINTS_DRAWN_AS_LINES: Final = 20_000  # a longer line becomes an image inside an SVG or a PDF, which stays small
-_FONT_SIZE: Final = 9.0
 _MONOSPACE_WIDTH: Final = 0.64  # of a character, in font sizes: 0.60 in print, up to 0.64 on a grid of pixels
 _LABEL_LENGTH: Final = 56  # characters of a formula beside its lane, the indentation not counted
 _INDENTATION: Final = 2  # characters for each step into the formula
-_NINETY_FIVE: Final = 1.959963984540054  # standard deviations of a normal variable hold 95 % of it between them
 _LANE_INCHES: Final = 0.3  # of height for each lane
 
 # What makes two runs write the same bytes: no date, and identifiers that depend on the drawing alone.
@@ -63,7 +74,7 @@ def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None
     """
     chosen = path.species if species is None else (species,) if isinstance(species, str) else tuple(species)
     columns = [path.column(name) for name in chosen]
-    axes = _new_axes(6.4, 3.4) if ax is None else ax
+    axes = new_axes(6.4, 3.4) if ax is None else ax
     seen = np.append(np.diff(path.times) > 0, True)  # of jumps at the same time, the last
     times = np.append(path.times[seen], path.end)
     for name, column in zip(chosen, columns, strict=True):
@@ -73,20 +84,21 @@ def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None
             times,
             values,
             drawstyle="steps-post",
-            color=_COLOURS[rank % len(_COLOURS)],
-            linestyle=_STROKES[rank // len(_COLOURS) % len(_STROKES)],
+            color=COLOURS[rank % len(COLOURS)],
+            linestyle=_STROKES[rank // len(COLOURS) % len(_STROKES)],
             linewidth=1.6,
             marker="" if path.end > 0 else "o",  # a path that is known at one instant only is a point
-            rasterized=len(times) > _POINTS_DRAWN_AS_LINES,
+            rasterized=len(times) > POINTS_DRAWN_AS_LINES,
             label=name,
         )
     whole = all(np.array_equal(column, np.round(column)) for column in columns)
-    _dress(axes)
+    dress(axes)
+    axes.set_xlabel("time", fontsize=FONT_SIZE)
     axes.margins(x=0 if path.end > 0 else None)
-    axes.grid(axis="y", color=_FAINT, linewidth=0.6)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
     axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
     _legend_beside(axes)
-    axes.set_ylabel("count" if whole else "value", fontsize=_FONT_SIZE)
+    axes.set_ylabel("count" if whole else "value", fontsize=FONT_SIZE)
     return axes
 
 
@@ -98,18 +110,19 @@ def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None) -> Axe
     """
     lanes = [(_elided(label), depth, _within(true, end), _within(unknown, end)) for label, depth, true, unknown in rows]
     labels = [" " * (_INDENTATION * depth) + label for label, depth, _, _ in lanes]
-    axes = _new_axes(4.8 + _width(labels) / 72, 0.9 + _LANE_INCHES * len(lanes)) if ax is None else ax
+    axes = new_axes(4.8 + _width(labels) / 72, 0.9 + _LANE_INCHES * len(lanes)) if ax is None else ax
     for height, (_, _, true, unknown) in enumerate(lanes):
-        axes.plot([0, end], [height, height], color=_FAINT, linewidth=1.0, zorder=1)
+        axes.plot([0, end], [height, height], color=FAINT, linewidth=1.0, zorder=1)
         _bars(axes, unknown, height, facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////")
         _bars(axes, true, height, facecolor=_HOLDS, edgecolor=_HOLDS)
         _instants(axes, unknown, height, markerfacecolor="white", markeredgecolor=_UNKNOWN)
         _instants(axes, true, height, markerfacecolor=_HOLDS, markeredgecolor="white")
-    _dress(axes)
+    dress(axes)
+    axes.set_xlabel("time", fontsize=FONT_SIZE)
     axes.spines["left"].set_visible(False)
     axes.set_xlim(0, end) if end > 0 else axes.set_xlim(-0.5, 0.5)
     axes.set_ylim(max(len(lanes), 1) - 0.5, -0.5)  # the formula itself on top
-    axes.grid(axis="x", color=_FAINT, linewidth=0.6)
+    axes.grid(axis="x", color=FAINT, linewidth=0.6)
     _label_lanes(axes, labels)
     _legend_above(axes, [true for _, _, true, _ in lanes], [unknown for _, _, _, unknown in lanes])
     return axes
@@ -122,40 +135,30 @@ def observations(obs: Observations, ax: Axes | None = None) -> Axes:
     itself is a grey band behind it. A point with undecided runs is hollow, or ringed; one without runs is left out.
     """
     seen = obs[obs.trials > 0]
-    axes = _new_axes(6.4, 3.4 if len(obs.space) == 1 else 4.8) if ax is None else ax
+    axes = new_axes(6.4, 3.4 if len(obs.space) == 1 else 4.8) if ax is None else ax
     low, high = seen.frequency_bounds.T
     middle, open_ended = (low + high) / 2, seen.undecided > 0
     names, ranges = obs.space.names, list(obs.space.ranges.values())
-    _dress(axes)
-    axes.set_xscale(ranges[0].scale)
-    axes.set_xlabel(names[0], fontsize=_FONT_SIZE, parse_math=False)
+    dress(axes)
+    label_axis(axes, "x", names[0], ranges[0])
     x = seen.theta[:, 0]
     if len(names) == 1:
-        below, above = _wilson(low, seen.trials)[0], _wilson(high, seen.trials)[1]
-        look: dict[str, Any] = {"rasterized": len(seen) > _POINTS_DRAWN_AS_LINES}
-        axes.vlines(x[open_ended], low[open_ended], high[open_ended], color=_FAINT, linewidth=5.0, zorder=1, **look)
+        below, above = wilson(low, seen.trials)[0], wilson(high, seen.trials)[1]
+        look: dict[str, Any] = {"rasterized": len(seen) > POINTS_DRAWN_AS_LINES}
+        axes.vlines(x[open_ended], low[open_ended], high[open_ended], color=FAINT, linewidth=5.0, zorder=1, **look)
         axes.vlines(x, below, above, color=_HOLDS, linewidth=0.8, alpha=0.6, zorder=2, **look)
         for chosen, face in ((~open_ended, _HOLDS), (open_ended, "white")):
             axes.plot(x[chosen], middle[chosen], "o", color=_HOLDS, markerfacecolor=face, markersize=3.5, **look)
         axes.set_ylim(-0.03, 1.03)
-        axes.set_ylabel("frequency", fontsize=_FONT_SIZE)
-        axes.grid(axis="y", color=_FAINT, linewidth=0.6)
+        axes.set_ylabel("frequency", fontsize=FONT_SIZE)
+        axes.grid(axis="y", color=FAINT, linewidth=0.6)
         return axes
-    edges = np.where(open_ended, _COLOURS[1], "none")
+    edges = np.where(open_ended, COLOURS[1], "none")
     shape = axes.scatter(x, seen.theta[:, 1], c=middle, vmin=0, vmax=1, cmap="cividis", s=18, edgecolors=edges.tolist())
-    shape.set_rasterized(len(seen) > _POINTS_DRAWN_AS_LINES)
-    axes.set_yscale(ranges[1].scale)
-    axes.set_ylabel(names[1], fontsize=_FONT_SIZE, parse_math=False)
-    axes.figure.colorbar(shape, ax=axes).set_label("frequency", fontsize=_FONT_SIZE)
+    shape.set_rasterized(len(seen) > POINTS_DRAWN_AS_LINES)
+    label_axis(axes, "y", names[1], ranges[1])
+    axes.figure.colorbar(shape, ax=axes).set_label("frequency", fontsize=FONT_SIZE)
     return axes
-
-
-def _wilson(frequency: FloatArray, trials: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-    """The ends of Wilson's interval at 95 %."""
-    share = _NINETY_FIVE**2 / trials
-    centre = (frequency + share / 2) / (1 + share)
-    half = np.sqrt(share * frequency * (1 - frequency) + share**2 / 4) / (1 + share)
-    return centre - half, centre + half
 
 
 def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
@@ -171,21 +174,6 @@ def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
         figure = figure.figure
     with mpl.rc_context(_SALT):  # type: ignore[arg-type]
         figure.savefig(file, format=suffix[1:], dpi=200, bbox_inches="tight", metadata=_UNDATED[suffix])
-
-
-def _new_axes(width: float, height: float) -> Axes:
-    """The only Axes of a figure that no global list keeps alive."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
-
-
-def _dress(axes: Axes) -> None:
-    """What all figures share: time below, no frame where there is no scale."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_FONT_SIZE)
-    axes.set_xlabel("time", fontsize=_FONT_SIZE)
 
 
 def _labelled(axes: Axes) -> dict[str, Line2D]:
@@ -207,7 +195,7 @@ def _legend_beside(axes: Axes) -> None:
         loc="center left",
         bbox_to_anchor=(1.01, 0.5),
         frameon=False,
-        fontsize=_FONT_SIZE,
+        fontsize=FONT_SIZE,
         handlelength=1.6,
         ncols=1 + (len(lines) - 1) // 16,
     )
@@ -236,13 +224,13 @@ def _instants(axes: Axes, spans: list[Span], height: int, **look: Any) -> None:
 
 def _label_lanes(axes: Axes, labels: list[str]) -> None:
     """Labels left of the lanes, all beginning on one line so that the indentation shows."""
-    axes.set_yticks(range(len(labels)), labels, family="monospace", fontsize=_FONT_SIZE, ha="left", parse_math=False)
+    axes.set_yticks(range(len(labels)), labels, family="monospace", fontsize=FONT_SIZE, ha="left", parse_math=False)
     axes.tick_params(axis="y", length=0, pad=_width(labels) + 8)
 
 
 def _width(labels: list[str]) -> float:
     """The width of the longest label, in points."""
-    return max(map(len, labels), default=0) * _MONOSPACE_WIDTH * _FONT_SIZE
+    return max(map(len, labels), default=0) * _MONOSPACE_WIDTH * FONT_SIZE
 
 
 def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]]) -> None:
@@ -259,7 +247,7 @@ def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]])
         bbox_to_anchor=(1.0, 1.0),
         ncols=len(handles),
         frameon=False,
-        fontsize=_FONT_SIZE,
+        fontsize=FONT_SIZE,
         borderaxespad=0.2,
     )
 
@@ -280,18 +268,17 @@ def path_with_explanation(path: Path, explained: Any) -> Figure:
     lanes = explained.lanes
     labels = [" " * (_INDENTATION * depth) + _elided(label) for label, depth, _, _ in lanes]
     heights = (2.8, 0.45 * len(labels))
-    figure = Figure(figsize=(7.2, 0.9 + sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.2, 0.9 + sum(heights))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     path.plot(ax=upper)
     explanation([("", 0, holds, unknown) for _, _, holds, unknown in lanes], explained.end, ax=lower)
     for height, label in enumerate(labels):
         place = {"xytext": (2, 1), "textcoords": "offset points", "va": "bottom", "parse_math": False}
-        lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=_FONT_SIZE, **place)
+        lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=FONT_SIZE, **place)
     lower.set_ylim(max(len(labels), 1) - 0.6, -0.8)  # room for the topmost label
     values = values_text(path.values)
     titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explained.verdict}"
     for axes, title in zip((upper, lower), titles, strict=True):
-        axes.set_title(title, loc="left", fontsize=_FONT_SIZE, parse_math=False)
+        axes.set_title(title, loc="left", fontsize=FONT_SIZE, parse_math=False)
     upper.set_xlabel("")
     return figure

@@ -1,0 +1,1 @@
+"""The study: what was learned, judged as a whole."""

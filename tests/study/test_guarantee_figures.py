@@ -1,0 +1,65 @@
+"""The paper's figures about guarantees, in small: which numbers they hold, and that they can be repeated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sateen as st
+from sateen.study.guarantee_figures import bands_and_widths, error_bounds, paper_figures
+
+SMALL = {"learners": ("SVI-GP",), "runs": (10, 50), "trainings": 1, "seed": 3}
+
+
+def test_widths_stand_in_the_order_that_theory_says():
+    curves, bands = bands_and_widths(**SMALL)
+    found = {name: rows[:, 0] for name, rows in curves.values["SVI-GP"].items()}
+    assert (found["Bayes"] < found["lift, planned"]).all()
+    assert (found["lift, planned"] < found["lift"]).all()
+    assert (found["lift, planned, 90 %"] < found["lift, planned"]).all()
+    assert (found["NICP"] < found["NICP + Chernoff, 90 %"]).all()
+    assert (found["gen"] < found["emp"]).all()  # the test has many more runs, and less noise
+    assert all(rows[1] < rows[0] for rows in found.values())
+    predictions = bands["SVI-GP"].predictions
+    assert set(predictions) == {10, 50}
+    assert predictions[50]["NICP + Chernoff, 90 %"].claim.level == 0.9
+    assert predictions[50]["ICP"].claim.level == 0.95
+    assert len(bands["SVI-GP"].test) == 30
+
+
+def test_bounds_on_the_error_are_above_it():
+    values = error_bounds(**SMALL).values["SVI-GP"]
+    for name in ("PAC-Bayes (Catoni)", "PAC-Bayes (Seeger)", "betting"):
+        assert (values[name] > values["gen"]).all()
+    assert (values["betting"] < values["PAC-Bayes (Seeger)"]).all()
+
+
+@pytest.mark.slow
+def test_figures_are_files_that_can_be_repeated(tmp_path):
+    asked = {**SMALL, "runs": (20,)}
+    files = paper_figures(tmp_path / "one", **asked, suffix=".svg")
+    names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg"]
+    assert [file.name for file in files] == names
+    again = paper_figures(tmp_path / "two", **asked, suffix=".svg")
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
+
+
+def test_curves_are_plain_data():
+    curves, _ = bands_and_widths(**{**SMALL, "runs": (10,)})
+    content = curves.content()
+    assert content["runs"] == [10]
+    assert np.array(content["values"]["SVI-GP"]["ICP"]).shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learners": ("GP",)}, "the paper has no learner 'GP'; there are EP-GP, SVI-GP, SVI-BNN"),
+        ({"learners": ()}, "at least one learner"),
+        ({"runs": (0,)}, "at least one learner, one number of runs"),
+        ({"trainings": 0}, "one training"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(wrong, message, tmp_path):
+    with pytest.raises(st.InputError, match=message):
+        paper_figures(tmp_path, **{**SMALL, **wrong})

@@ -1,0 +1,340 @@
+"""The commands `plan` and `calibrate`: what they print, write, and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import sateen as st
+from learning_data import LINE, observed
+from sateen.cli import main
+from sateen.cli.calibrate import NORMALISERS
+from sateen.core.errors import InputError
+from sateen.learning.posterior import LearnedPosterior
+
+SIR = Path(__file__).resolve().parents[1] / "examples" / "sir.sateen"
+FORMULA = "(I > 0) U[100, 120] (I == 0)"
+BETA = st.Space(beta=(0.005, 0.3))
+SEED = 2  # of the training's runs
+
+
+def sateen(*arguments: object, code: int = 0) -> Result:
+    done = CliRunner().invoke(main, [str(each) for each in arguments])
+    assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
+    return done
+
+
+def as_json(*arguments: object) -> dict[str, Any]:
+    content = json.loads(sateen(*arguments, "--json").stdout)
+    assert isinstance(content, dict)
+    return content
+
+
+def words(done: Result) -> str:
+    return " ".join(done.stderr.split())
+
+
+def posterior_in(file: Path) -> LearnedPosterior:
+    found = st.load(file)
+    assert isinstance(found, LearnedPosterior)
+    return found
+
+
+def guarantee_in(file: Path) -> st.Guarantee:
+    found = st.load(file)
+    assert isinstance(found, st.Guarantee)
+    return found
+
+
+def sir(points: st.Points, seed: int, runs: int = 40, **caps: Any) -> st.Observations:
+    found = st.observe(st.Model.load(SIR), st.stl(FORMULA, end=150), points, runs, seed=seed, **caps)
+    assert isinstance(found, st.Observations)
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a posterior of a model, one of counts that tell no model, and held-out files."""
+    made = tmp_path_factory.mktemp("calibrated")
+    st.EPGP(inputs="log").fit(sir(BETA.sobol(64, seed=1), SEED, max_events=5000), seed=1).save(made / "sir.safetensors")
+    st.EPGP(inputs="linear").fit(observed(LINE, 40, 30, 5), seed=1).save(made / "line.safetensors")
+    fresh = BETA.uniform(60, seed=11)
+    sir(fresh, 12).save(made / "held_out.npz")
+    sir(fresh, SEED).save(made / "shared.npz")
+    sir(BETA.grid(60), 12).save(made / "grid.npz")
+    sir(fresh[:20], 12).save(made / "few.npz")
+    rows = zip(fresh.theta[:, 0].tolist(), sir(fresh, 12).satisfied.tolist(), strict=True)
+    (made / "bare.csv").write_text("beta,satisfied,trials\n" + "".join(f"{beta!r},{n},40\n" for beta, n in rows))
+    return made
+
+
+class TestPlan:
+    def test_it_prints_the_sentence_of_the_library_and_keeps_the_plan(self, folder: Path, tmp_path: Path) -> None:
+        target = tmp_path / "plan.json"
+        done = sateen("plan", folder / "sir.safetensors", "--budget", "4000", "--seed", "3", "-o", target)
+        posterior = posterior_in(folder / "sir.safetensors")
+        wanted = st.plan(posterior, budget=4000, seed=3)
+        assert done.stdout.splitlines()[1:] == [str(wanted), str(target)]
+        kept = json.loads(target.read_text(encoding="utf-8"))
+        assert (kept["points"], kept["runs"], kept["rank"]) == (wanted.points, wanted.runs, wanted.rank)
+        assert kept["training"] == posterior.training.fingerprint
+
+    def test_json_holds_the_plan_of_a_marginal_guarantee(self, folder: Path) -> None:
+        content = as_json("plan", folder / "line.safetensors", "--width", "0.3", "--level", "0.8", "--marginal")
+        wanted = st.plan(posterior_in(folder / "line.safetensors"), width=0.3, level=0.8, confidence=None, seed=1)
+        assert content["sentence"] == str(wanted)
+        assert content["confidence"] is None
+        assert content["seconds"] is None
+        assert content["files"] == []
+
+    @pytest.mark.parametrize(
+        ("options", "said", "code"),
+        [
+            ([], "give one of --width W and --budget RUNS", 2),
+            (["--width", "0.1", "--budget", "1000"], "give one of --width W and --budget RUNS", 2),
+            (["--width", "1.5"], "1.5 is not between 0 and 1", 2),
+            (["--width", "nan"], "nan is not between 0 and 1", 2),
+            (["--budget", "0"], "0 is not in the range", 2),
+            (["--budget", "9", "--level", "1"], "1 is not between 0 and 1", 2),
+            (["--budget", "9", "--confidence", "0.9", "--marginal"], "--marginal for one on average", 2),
+            (["--budget", "9"], "a budget of 9 runs is too small for the level 90 %", 1),
+            (["--budget", "99", "-o", "none/plan.json"], "there is no folder none", 1),
+        ],
+    )
+    def test_what_makes_no_plan_is_refused(self, folder: Path, options: list[str], said: str, code: int) -> None:
+        assert said in words(sateen("plan", folder / "sir.safetensors", *options, code=code))
+
+
+def test_from_a_plan_to_a_guarantee_that_others_read(folder: Path, tmp_path: Path) -> None:
+    plan, target, kept = tmp_path / "plan.json", tmp_path / "sure.safetensors", tmp_path / "kept.npz"
+    sateen("plan", folder / "sir.safetensors", "--budget", "4000", "-o", plan)
+    common = ["calibrate", folder / "sir.safetensors", "-o", target]
+    plot = tmp_path / "sure.svg"
+    lines = sateen(*common, "--plan", plan, "--observations", kept, "--plot", plot).stdout.splitlines()
+    guarantee, posterior = guarantee_in(target), posterior_in(folder / "sir.safetensors")
+    planned, seen = json.loads(plan.read_text(encoding="utf-8")), st.Observations.load(kept)
+    assert (len(seen), set(seen.trials.tolist())) == (planned["points"], {planned["runs"]})
+    assert guarantee.calibration.rank == planned["rank"]
+    assert guarantee.calibration.fingerprint == seen.fingerprint
+    assert lines[0] == f"{folder / 'sir.safetensors'}, observed with the seed {SEED + 1}"
+    assert lines[1] == f"the plan: {planned['sentence']}"
+    assert lines[3:5] == [f"lift: {guarantee.claim}", str(guarantee.calibration)]
+    where = BETA.sobol(512, seed=0)
+    width, believed = guarantee.predict(where).width.mean(), posterior.predict(where, level=0.9).width.mean()
+    assert lines[5].startswith(f"mean width over the space {width:.3g}; ")
+    assert lines[5].endswith(f"have {believed:.3g}")
+    assert lines[6] == f"the posterior mean: {st.bound_error(posterior, seen)}"
+    assert lines[-3:] == [str(kept), str(plot), str(target)]
+    assert plot.read_text(encoding="utf-8").startswith("<?xml")
+
+    assert str(guarantee.claim) in sateen("predict", target, "--at", "beta=0.1").stdout
+    assert "--level: that of a guarantee was fixed" in words(
+        sateen("predict", target, "--at", "beta=0.1", "--level", "0.9", code=2)
+    )
+    assert str(guarantee.claim) in sateen("inspect", target).stdout
+
+    again = as_json(*common, "--budget", "4000")  # plans the same, and observes the same
+    assert again["calibration"]["fingerprint"] == seen.fingerprint
+    assert again["plan"]["rank"] == planned["rank"]
+    assert again["claim"]["sentence"] == str(guarantee.claim)
+
+
+class TestFreshObservations:
+    def test_they_are_of_the_same_question_with_the_same_caps(self, folder: Path, tmp_path: Path) -> None:
+        kept = tmp_path / "kept.csv"
+        options = ["--points", "40", "--runs", "10", "--seed", "7", "--normaliser", "constant", "--observations", kept]
+        sateen("calibrate", folder / "sir.safetensors", *options, "-o", tmp_path / "g.safetensors")
+        seen, training = st.Observations.from_csv(kept), posterior_in(folder / "sir.safetensors").training.observations
+        for key in ("model", "formula", "end", "max_events"):
+            assert seen.provenance[key] == training.provenance[key]
+        assert (seen.seed, seen.points.design, seen.space) == (7, "uniform", BETA)
+        assert not np.array_equal(seen.theta, BETA.uniform(40, seed=7).theta)
+
+    @pytest.mark.parametrize("method", ["icp", "nicp", "chernoff"])
+    def test_methods_without_a_plan_observe_points_and_runs(self, folder: Path, tmp_path: Path, method: str) -> None:
+        target = tmp_path / "g.safetensors"
+        options = ["--method", method, "--points", "40", "--runs", "20"]
+        content = as_json("calibrate", folder / "sir.safetensors", *options, "-o", target)
+        assert (content["method"], content["seed"]) == (method, SEED + 1)
+        assert (content["claim"]["mode"], content["claim"]["points"], content["claim"]["runs"]) == ("marginal", 40, 20)
+        assert content["claim"]["sentence"] == str(guarantee_in(target).claim)
+
+    def test_the_seed_of_the_training_is_refused(self, folder: Path, tmp_path: Path) -> None:
+        options = ["--points", "40", "--runs", "10", "--seed", str(SEED), "-o", tmp_path / "g.safetensors"]
+        done = sateen("calibrate", folder / "sir.safetensors", *options, code=1)
+        assert f"--seed {SEED} is the training's" in words(done)
+
+    def test_too_few_points_are_refused_before_they_are_observed(self, folder: Path, tmp_path: Path) -> None:
+        kept, target = tmp_path / "kept.npz", tmp_path / "g.safetensors"
+        options = ["--points", "28", "--runs", "10", "--observations", kept, "-o", target]
+        done = sateen("calibrate", folder / "sir.safetensors", *options, code=1)
+        assert "--points 28 is too few for the level 90 % with the confidence 95 %: 29 would do" in words(done)
+        assert not kept.exists()
+        content = as_json("calibrate", folder / "sir.safetensors", *options, "--allow-trivial")
+        assert (content["calibration"]["threshold"], content["mean_width"]) == ("inf", 1.0)
+
+    @pytest.mark.parametrize(
+        ("method", "fewest"), [("lift", 29), ("lift --marginal", 10), ("icp", 9), ("chernoff", 19)]
+    )
+    def test_so_many_are_enough_for_the_library_too(self, folder: Path, method: str, fewest: int) -> None:
+        name, *rest = method.split()
+        done = sateen(
+            *("calibrate", folder / "sir.safetensors", "--method", name, *rest),
+            *("--points", str(fewest - 1), "--runs", "10", "-o", folder / "g.safetensors"),
+            code=1,
+        )
+        assert f": {fewest} would do" in words(done)
+        posterior, held_out = posterior_in(folder / "sir.safetensors"), st.Observations.load(folder / "held_out.npz")
+        options: dict[str, Any] = {"method": name, **({"confidence": None} if rest else {})}
+        options |= {"normaliser": "constant"} if name == "lift" else {}
+        st.calibrate(posterior, held_out[:fewest], **options)
+        with pytest.raises(InputError, match="too few"):
+            st.calibrate(posterior, held_out[: fewest - 1], **options)
+
+    def test_what_cannot_be_observed_again_asks_for_held_out(self, folder: Path, tmp_path: Path) -> None:
+        options = ["--points", "40", "--runs", "10", "-o", str(tmp_path / "g.safetensors")]
+        done = sateen("calibrate", folder / "line.safetensors", *options, code=1)
+        assert "its observations do not tell the model observe uniform points yourself" in words(done)
+        seen = st.observe(
+            lambda theta, rng: bool(rng.random() < theta["beta"]), None, LINE.uniform(30, seed=1), 9, seed=3
+        )
+        st.EPGP(inputs="linear").fit(seen, seed=1).save(tmp_path / "box.safetensors")
+        done = sateen("calibrate", tmp_path / "box.safetensors", *options, code=1)
+        assert "it was a black box " in words(done)
+        assert "give the file as HELD_OUT" in words(done)
+
+
+class TestHeldOut:
+    def test_it_makes_the_guarantee_of_the_library(self, folder: Path, tmp_path: Path) -> None:
+        target = tmp_path / "g.safetensors"
+        options = ["--rank", "2", "--level", "0.8", "--confidence", "0.9", "--normaliser", "predictive"]
+        content = as_json("calibrate", folder / "sir.safetensors", folder / "held_out.npz", *options, "-o", target)
+        posterior, held_out = posterior_in(folder / "sir.safetensors"), st.Observations.load(folder / "held_out.npz")
+        wanted = st.calibrate(posterior, held_out, rank=2, level=0.8, confidence=0.9, normaliser="predictive")
+        found, where = guarantee_in(target), BETA.grid(9)
+        assert np.array_equal(found.predict(where).upper, wanted.predict(where).upper)
+        assert found.claim == wanted.claim
+        bound = st.bound_error(posterior, held_out, confidence=0.9)
+        assert content["error_bound"]["claim"]["sentence"] == str(bound)
+        assert (content["seed"], content["plan"], content["files"]) == (None, None, [str(target)])
+
+    def test_a_table_of_another_program_must_be_said_to_be_uniform(self, folder: Path, tmp_path: Path) -> None:
+        common = ["calibrate", folder / "sir.safetensors", folder / "bare.csv", "--method", "icp"]
+        common += ["-o", tmp_path / "g.safetensors"]
+        assert "if these were drawn so elsewhere, say --drawn-uniformly" in words(sateen(*common, code=1))
+        assert as_json(*common, "--drawn-uniformly")["claim"]["points"] == 60
+
+    @pytest.mark.parametrize(
+        ("name", "options", "said", "code"),
+        [
+            ("shared.npz", [], f"shared.npz shares the seed {SEED} with the training", 1),
+            ("grid.npz", [], "grid.npz has the design 'grid'", 1),
+            ("grid.npz", [], "leave HELD_OUT out, and uniform points are observed", 1),
+            ("grid.npz", ["--drawn-uniformly"], "says itself how it was drawn: grid", 2),
+            ("few.npz", ["--normaliser", "constant"], "20 held-out points are too few for the level 90 %", 1),
+            ("few.npz", ["--normaliser", "constant"], "or say --allow-trivial for the interval [0, 1]", 1),
+            ("none.npz", [], "none.npz cannot be read: No such file", 1),
+            ("sir.safetensors", [], "POSTERIOR and HELD_OUT are the same file", 2),
+            ("line.safetensors", [], "is what was learned already", 1),
+            ("model.sateen", [], "is a model, not observations", 2),
+            ("held_out.npz", ["--seed", "9"], "--seed says how to observe, and HELD_OUT has been observed", 2),
+            ("held_out.npz", ["--width", "0.1"], "--width says how to observe", 2),
+            ("held_out.npz", ["--observations", "x.npz"], "--observations says how to observe", 2),
+        ],
+    )
+    def test_what_proves_nothing_is_refused(
+        self, folder: Path, tmp_path: Path, name: str, options: list[str], said: str, code: int
+    ) -> None:
+        target = tmp_path / "g.safetensors"
+        done = sateen("calibrate", folder / "sir.safetensors", folder / name, *options, "-o", target, code=code)
+        assert said in words(done)
+        assert not target.exists()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ("", "from what? Give a file HELD_OUT of observations, or one of --width W, --budget RUNS"),
+            ("--width 0.1 --budget 1000", "from what?"),
+            ("--budget 1000 --points 9 --runs 9", "from what?"),
+            ("--points 40", "--points N and --runs M go together"),
+            ("--runs 40", "--points N and --runs M go together"),
+            ("--width 0.1 --method icp", "--width: plans are for the lift; for --method icp give --points and --runs"),
+            ("--width 0.1 --rank 2", "--rank and --width both fix the rank"),
+            ("--width 0.1 --drawn-uniformly", "--drawn-uniformly says how HELD_OUT was drawn"),
+            ("--plan p.json --level 0.9", "--level: p.json has fixed it; leave it out, or plan anew"),
+            ("--plan p.json --marginal", "--marginal: p.json has fixed it"),
+            ("--plan p.json --normaliser constant", "--normaliser: p.json has fixed it"),
+            ("--points 40 --runs 9 --method nicp --rank 2", "--rank does not apply to --method nicp, only to lift"),
+            ("--points 40 --runs 9 --split 0.3", "--split does not apply to --method lift, only to chernoff"),
+            ("--points 40 --runs 9 --confidence 0.9 --marginal", "--marginal for one on average"),
+            ("--points 40 --runs 9 --level 1.2", "1.2 is not between 0 and 1"),
+            ("--points 40 --runs 9 --method lfit", "'lfit' is not one of"),
+            ("--points 40 --runs 9 --plot x.gif", "end the name in .svg, .pdf or .png"),
+        ],
+    )
+    def test_an_option_that_does_not_apply_is_an_error(
+        self, folder: Path, tmp_path: Path, options: str, said: str
+    ) -> None:
+        target = tmp_path / "g.safetensors"
+        assert said in words(sateen("calibrate", folder / "sir.safetensors", *options.split(), "-o", target, code=2))
+        assert not target.exists()
+
+    @pytest.mark.parametrize("method", NORMALISERS)
+    @pytest.mark.parametrize("normaliser", ["predictive", "posterior", "quantile", "constant"])
+    def test_a_method_has_the_normalisers_that_the_library_gives_it(
+        self, folder: Path, method: str, normaliser: str
+    ) -> None:
+        posterior, held_out = posterior_in(folder / "sir.safetensors"), st.Observations.load(folder / "held_out.npz")
+        options: dict[str, Any] = {"method": method, "normaliser": normaliser}
+        if normaliser in NORMALISERS[method]:
+            st.calibrate(posterior, held_out, **options)
+            return
+        with pytest.raises(InputError, match="normaliser"):
+            st.calibrate(posterior, held_out, **options)
+        given = ["--method", method, "--normaliser", normaliser, "-o", folder / "g.safetensors"]
+        done = sateen("calibrate", folder / "sir.safetensors", folder / "held_out.npz", *given, code=2)
+        assert f"--normaliser: that of --method {method} is" in words(done)
+
+    def test_files_that_do_not_serve_are_refused(self, folder: Path, tmp_path: Path) -> None:
+        posterior, target = folder / "sir.safetensors", tmp_path / "g.safetensors"
+        plan, fresh = tmp_path / "plan.json", ["--points", "40", "--runs", "10"]
+        assert "end the name in .safetensors" in words(sateen("calibrate", posterior, "-o", "g.npz", *fresh, code=2))
+        assert "POSTERIOR and -o are the same file" in words(
+            sateen("calibrate", posterior, "-o", posterior, *fresh, code=2)
+        )
+        for text, said in (("junk", "is no plan"), ("[]", "no plan that makes sense"), ("{}", "no plan that makes")):
+            plan.write_text(text)
+            assert said in words(sateen("calibrate", posterior, "--plan", plan, "-o", target, code=1))
+        sateen("plan", folder / "line.safetensors", "--budget", "2000", "-o", plan)
+        done = sateen("calibrate", posterior, "--plan", plan, "-o", target, code=1)
+        assert "was planned for a posterior of another training" in words(done)
+        kept = json.loads(plan.read_text(encoding="utf-8"))
+        for key, value in {
+            "rank": 0,
+            "points": "9",
+            "level": 2,
+            "confidence": 1,
+            "likely": 1,
+            "normaliser": [],
+        }.items():
+            plan.write_text(json.dumps({**kept, key: value}))
+            assert "no plan that makes sense" in words(
+                sateen(
+                    "calibrate", folder / "line.safetensors", folder / "few.npz", "--plan", plan, "-o", target, code=1
+                )
+            )
+        assert not target.exists()
+
+    def test_a_guarantee_is_not_calibrated_again(self, folder: Path, tmp_path: Path) -> None:
+        target, other = tmp_path / "g.safetensors", tmp_path / "other.safetensors"
+        sateen("calibrate", folder / "sir.safetensors", folder / "held_out.npz", "--method", "icp", "-o", target)
+        done = sateen("calibrate", target, folder / "held_out.npz", "-o", other, code=1)
+        assert "is a guarantee already; give the posterior" in words(done)
+        assert "is a guarantee already" in words(sateen("plan", target, "--budget", "2000", code=1))
