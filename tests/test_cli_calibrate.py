@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import sateen as st
-from learning_data import LINE, observed
+from known_functions import LINE, observed
 from sateen.cli import main
 from sateen.cli.calibrate import NORMALISERS
 from sateen.core.errors import InputError

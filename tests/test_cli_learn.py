@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import sateen as st
-from learning_data import LINE, PLANE, observed
+from known_functions import LINE, PLANE, observed
 from sateen.cli import main
 from sateen.cli.recipes import METHODS, recipe
 from sateen.learning.archive import LEARNERS, classes_of

@@ -160,12 +160,13 @@ def test_a_command_line_is_one_that_the_command_line_accepts(where: str, line: s
     command.make_context(name, arguments)  # a wrong option raises here; nothing is run
 
 
-def test_the_main_command_of_the_readme_ends_with_the_path_of_its_figure(desk: Path) -> None:
+def test_the_main_command_of_the_readme_ends_with_the_paths_of_its_figure_and_its_posterior(desk: Path) -> None:
     (line,) = [line for where, line in command_lines() if where.startswith("README") and "--plot" in line]
     done = CliRunner().invoke(main, shlex.split(line))
     assert done.exit_code == 0, done.output
-    figure = done.stdout.splitlines()[-1]
-    assert figure in line
+    figure, posterior = done.stdout.splitlines()[-2:]
+    assert f"--plot {figure} -o {posterior}" in line
+    assert sateen.load(desk / posterior).record.converged
     assert "<svg" in (desk / figure).read_text(encoding="utf-8")
 
 

@@ -60,19 +60,6 @@ def test_the_sir_model_is_the_one_in_the_documentation() -> None:
     assert st.Model.load(SIR) == documented
 
 
-def test_the_command_of_the_readme_ends_with_the_paths_of_figure_and_posterior(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    line = readme.partition("<!-- command: main -->")[2].split("```")[1].splitlines()[1]
-    command = shlex.split(line.partition(".venv/bin/sateen ")[2])
-    done = CliRunner().invoke(main, [str(SIR) if word == "examples/sir.sateen" else word for word in command])
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[-2:] == ["sir.svg", "sir.safetensors"]
-    assert "<svg" in Path("sir.svg").read_text(encoding="utf-8")
-
-
 def test_the_protein_has_the_mean_of_a_birth_death_process() -> None:
     model = st.Model.load(BIRTH_DEATH)
     time, runs = 4.0, 100

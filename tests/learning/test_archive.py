@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as hs
 
 import sateen as st
-from learning_data import LINE, PLANE, observed
+from known_functions import LINE, PLANE, observed
 from sateen.core.observations import Failure, Observations
 from sateen.core.tensors import read_tensors, write_tensors
 from sateen.learning.archive import (
@@ -77,6 +78,16 @@ def test_what_is_read_predicts_the_same_to_the_last_bit_and_knows_all_that_it_kn
     assert loaded.seconds_per_run == fitted().seconds_per_run > 0
 
 
+def test_what_a_posterior_works_out_from_its_parts_is_the_same_to_the_last_bit_too(tmp_path: Path) -> None:
+    posterior = st.EPGP(inputs="linear").fit(observed(PLANE, 150, 30, 5), seed=1)
+    posterior.save(tmp_path / "f.safetensors")
+    loaded = st.load(tmp_path / "f.safetensors")
+    arrays = [field.name for field in fields(posterior) if isinstance(getattr(posterior, field.name), np.ndarray)]
+    assert len(arrays) > 4
+    for name in arrays:
+        assert getattr(loaded, name).tobytes() == getattr(posterior, name).tobytes(), name
+
+
 def test_the_training_observations_are_kept_whole(tmp_path: Path) -> None:
     write_posterior(fitted(), tmp_path / "f.safetensors")
     seen, kept = rich_observations(), st.load(tmp_path / "f.safetensors").training.observations
@@ -129,6 +140,16 @@ def test_any_recipe_is_read_back_as_it_was(
     back = posterior_from_parts(json.loads(json.dumps(content)), arrays).recipe
     assert back == recipe
     assert hash(back) == hash(recipe)
+
+
+@pytest.mark.parametrize(
+    "recipe", [st.EPGP(memory=math.inf), st.SVIGP.sparse_vi([[0.1, 1.0], [0.5, 2.0]], link="logit")]
+)
+def test_infinite_settings_and_rows_of_numbers_are_read_back_too(recipe: Any) -> None:
+    learner = {st.EPGP: "ep-gp", st.SVIGP: "svi-gp"}[type(recipe)]
+    content, arrays = posterior_parts(replace(fitted(), recipe=recipe))
+    text = json.dumps({**content, "learner": learner}, allow_nan=False)
+    assert posterior_from_parts(json.loads(text), arrays).recipe == recipe
 
 
 def test_settings_that_are_not_in_the_file_are_what_they_are_by_default() -> None:
@@ -187,7 +208,7 @@ def test_counts_of_another_number_of_points_are_refused() -> None:
 def test_a_recipe_that_a_file_cannot_keep_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     strange = replace(fitted(), recipe=replace(fitted().recipe))
     object.__setattr__(strange.recipe, "kernel", object())
-    with pytest.raises(st.InputError, match="EPGP: kernel is a object, which no file keeps"):
+    with pytest.raises(st.InputError, match="EPGP: kernel is of type object, which no file keeps"):
         strange.save(tmp_path / "f.safetensors")
     assert not list(tmp_path.iterdir())
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import sateen as st
-from learning_data import LINE, PLANE, observed, wave
+from known_functions import LINE, PLANE, observed, wave
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Prediction, drawn_uniformly
 from sateen.core.space import Points, Range, Space

@@ -65,7 +65,8 @@ parameters drawn uniformly from the space (beta in [0, 1])
 
     def __str__(self) -> str:
         if self.target == "mean error":
-            promise = f"the mean error over parameters {self.measure} is at most {self.value:.4g}"
+            whose = f" of {self.by}" if self.by else ""
+            promise = f"the mean error{whose} over parameters {self.measure} is at most {self.value:.4g}"
             return f"with probability {percent(self.confidence)} over the data, {promise}"
         if self.mode == "credible":
             believer = f" of {self.by}" if self.by else ""

@@ -6,6 +6,7 @@ what is run. A recipe is rebuilt through its class, so what its class refuses is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final, TypeAlias
@@ -22,6 +23,7 @@ from sateen.core.tensors import write_tensors
 from sateen.learning.inputs import Inputs
 from sateen.learning.posterior import LearnedPosterior, Parts
 from sateen.learning.record import Record
+from sateen.learning.threads import on_one_thread
 
 __all__ = [
     "KIND",
@@ -40,6 +42,7 @@ Classes: TypeAlias = tuple[type[Any], type[LearnedPosterior]]  # of the recipe, 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 _PLAIN: Final = (str, bool, int, float, type(None))
+_NUMBER: Final = "number"  # the key of a number that is written as text
 _COUNTS: Final = ("theta", "satisfied", "undecided", "trials", "origin")
 _SECTIONS: Final = ("training", "record", "learned")  # the first part of the name of an array
 
@@ -66,11 +69,13 @@ def classes_of(learner: str) -> Classes:
 
         return FaithfulSVIGP, GPPosterior
     if learner == "svi-bnn":
-        from sateen.learning.svi_bnn import SVIBNN, BNNPosterior
+        from sateen.learning.svi_bnn import SVIBNN
+        from sateen.learning.svi_bnn_posterior import BNNPosterior
 
         return SVIBNN, BNNPosterior
     if learner == "laplace-net":
-        from sateen.learning.laplace_net import LaplaceNet, LaplacePosterior
+        from sateen.learning.laplace_net import LaplaceNet
+        from sateen.learning.laplace_net_posterior import LaplacePosterior
 
         return LaplaceNet, LaplacePosterior
     hint = nearest(learner, LEARNERS) or f"it knows {', '.join(LEARNERS)}; a later sateen may know more"
@@ -102,6 +107,7 @@ def posterior_parts(posterior: LearnedPosterior) -> Parts:
     return content, arrays
 
 
+@on_one_thread  # as in the fit: what a posterior works out from its parts may differ in the last bit on two
 def posterior_from_parts(content: Mapping[str, Any], arrays: Arrays, where: str = "the file") -> LearnedPosterior:
     """The posterior that `posterior_parts` described; `where` names the file in what is said of a fault."""
     try:
@@ -134,15 +140,29 @@ def _recipe_content(recipe: Any) -> dict[str, Any]:
     """The settings of a recipe as plain data, by name."""
     content: dict[str, Any] = {}
     for field in fields(recipe):
-        value = getattr(recipe, field.name)
-        if not _is_plain(value):
-            raise InputError(f"{type(recipe).__name__}: {field.name} is a {type(value).__name__}, which no file keeps")
-        content[field.name] = value
+        try:
+            content[field.name] = _stored(getattr(recipe, field.name))
+        except TypeError as error:
+            raise InputError(f"{type(recipe).__name__}: {field.name} is {error}, which no file keeps") from None
     return content
 
 
-def _is_plain(value: object) -> bool:
-    return all(map(_is_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
+def _stored(value: object) -> Any:
+    """A setting as JSON has it; numbers that JSON cannot say are written as text."""
+    if isinstance(value, tuple):
+        return [_stored(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_NUMBER: repr(value)}
+    if isinstance(value, _PLAIN):
+        return value
+    raise TypeError(f"of type {type(value).__name__}")
+
+
+def _setting(value: Any) -> Any:
+    """What `_stored` wrote; recipes are frozen, so what JSON has as lists are tuples in them."""
+    if isinstance(value, list):
+        return tuple(map(_setting, value))
+    return float(value[_NUMBER]) if isinstance(value, dict) else value
 
 
 def _recipe(recipe_class: type[Any], settings: Mapping[str, Any]) -> Any:
@@ -150,9 +170,4 @@ def _recipe(recipe_class: type[Any], settings: Mapping[str, Any]) -> Any:
     if strangers := [name for name in settings if name not in known]:
         hint = nearest(strangers[0], known) or "a later sateen may know it"
         raise InputError(f"{recipe_class.__name__} has no setting {strangers[0]!r}; {hint}")
-    return recipe_class(**{name: _tuples(value) for name, value in settings.items()})
-
-
-def _tuples(value: Any) -> Any:
-    """Recipes are frozen, so what JSON has as lists are tuples in them."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return recipe_class(**{name: _setting(value) for name, value in settings.items()})

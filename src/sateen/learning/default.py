@@ -55,7 +55,8 @@ def learn(
 def _chosen(observations: Observations, seed: int, progress: Progress) -> tuple[Recipe, str]:
     parameters = len(observations.relevant)
     points = int((observations.trials > observations.undecided).sum())
-    about = f"{points:,} points, {parameters} parameter{'' if parameters == 1 else 's'} that matter"
+    matter = "1 parameter that matters" if parameters == 1 else f"{parameters} parameters that matter"
+    about = f"{points:,} points, {matter}"
     if parameters <= _FEW_PARAMETERS:
         return SVIGP(), f"{about}; with up to {_FEW_PARAMETERS} a Gaussian process is the most accurate"
     if points < _POINTS_FOR_A_NETWORK:

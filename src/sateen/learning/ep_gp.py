@@ -126,7 +126,7 @@ class EPGP:
 
 def _evidence(counts: Counts, basis: Basis, x: FloatArray, sites: Sites) -> Evaluated:
     features = basis.features(x)
-    found = propagate(counts, features, basis.spare(features), sites, tolerance=1e-3)
+    found = propagate(counts, features, basis.spare(features), sites, tolerance=1e-2)
     if found.interrupted:
         raise KeyboardInterrupt
     return Evaluated(found.evidence, *evidence_slopes(found, basis, x, features), found.sites)

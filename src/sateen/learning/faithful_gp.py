@@ -21,26 +21,37 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.archive import File, checksum
-from sateen.core.errors import InputError, nearest
+from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
 from sateen.core.progress import SILENT, Progress
 from sateen.core.tensors import read_tensors, write_tensors
-from sateen.learning.faithful_gp_bound import Device, Precision, Rows, Settings, State, advance, arithmetic
+from sateen.learning.faithful_gp_bound import Settings, State, advance
 from sateen.learning.gp_posterior import GPPosterior
 from sateen.learning.gp_prior import check_whole
 from sateen.learning.gp_result import tidy
 from sateen.learning.inputs import FloatArray, InputScale, Sample, inputs_of, sample_of
 from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Counts
+from sateen.learning.network import (
+    Device,
+    Precision,
+    Rows,
+    arithmetic,
+    check_number,
+    check_word,
+    log_ways,
+    rows_of,
+    window_of,
+)
 from sateen.learning.record import Record
 from sateen.learning.scale import check_input_scale, choose_inputs
 from sateen.learning.sparse_gp import Basis
+from sateen.learning.threads import on_one_thread
 
 __all__ = ["FaithfulSVIGP"]
 
 _KIND: Final = "svi-gp-faithful"
-_WORDS: Final = {"device": ("auto", "cpu", "gpu"), "precision": ("float32", "float64")}
 _CAPACITY: Final = 256  # steps that one call can do; how many it does changes the pace, not the result
 _BLOCK_SECONDS: Final = 0.5  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
@@ -82,16 +93,13 @@ class FaithfulSVIGP:
         for name in ("epochs", "batch", "inducing", "nodes"):
             check_whole(getattr(self, name), name, 1)
         for name in ("learning_rate", "jitter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-                raise InputError(f"{name} is a number above 0, not {value!r}")
-        for name, words in _WORDS.items():
-            if (word := getattr(self, name)) not in words:
-                hint = nearest(str(word), words) or f"take one of {', '.join(words)}"
-                raise InputError(f"{name} is not {word!r}; {hint}")
+            check_number(name, getattr(self, name))
+        for name in ("device", "precision"):
+            check_word(name, getattr(self, name))
         if not isinstance(self.optimise_inducing, bool):
             raise InputError(f"optimise_inducing is True or False, not {self.optimise_inducing!r}")
 
+    @on_one_thread
     def fit(
         self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
     ) -> GPPosterior:
@@ -107,7 +115,7 @@ class FaithfulSVIGP:
         sample = sample_of(observations, inputs)
         settings = asdict(replace(self, epochs=1, device="auto"))
         mark = checksum([_KIND, settings, inputs.content(), observations.fingerprint, int(seed)], {})
-        with arithmetic(self.device):
+        with arithmetic(self.device, "float64"):
             course = _Course.of(self, sample, seed)
             start = course.resumed(checkpoint, mark)
             walk, interrupted = _walked(course, start, mark, progress, checkpoint)
@@ -127,16 +135,17 @@ class FaithfulSVIGP:
             offset=offset,
             link="probit",
             points=basis.points,
-            factor=basis.factor,
+            factor=np.ascontiguousarray(basis.factor),  # as a file gives it back, so that not a bit differs
             mean=mean,
             spread=spread,
             unseen=np.zeros(len(observations), np.bool_),
         )
 
+    @on_one_thread
     def forecast(self, observations: Observations) -> float:
         """The seconds that `fit` will take on this machine, reckoned from a few steps of it."""
         sample = sample_of(observations, inputs_of(observations, "linear"))
-        with arithmetic(self.device):
+        with arithmetic(self.device, "float64"):
             course = _Course.of(self, sample, 0)
             walk, count, spent = course.advanced(course.start(), 1), 1, 0.0
             compiling = walk.seconds
@@ -169,6 +178,7 @@ class _Course:
     first: FloatArray
     seed: int
     settings: Settings
+    ways: float
 
     @classmethod
     def of(cls, recipe: FaithfulSVIGP, sample: Sample, seed: int) -> _Course:
@@ -176,10 +186,8 @@ class _Course:
         if len(first) > recipe.inducing:
             chosen = np.random.default_rng([seed, 1]).choice(len(first), recipe.inducing, replace=False)
             first = first[np.sort(chosen)]
-        # Further than 8 deviations from its mean a binomial count adds less than rounding.
-        window = ceil(min(sample.undecided.max() + 1.0, 8.0 * sqrt(sample.trials.max()) + 40.0))
-        settings = Settings(recipe.nodes, recipe.jitter, recipe.optimise_inducing, window)
-        return cls(recipe, Rows.of(sample, recipe.precision), first, seed, settings)
+        settings = Settings(recipe.nodes, recipe.jitter, recipe.optimise_inducing, window_of(sample))
+        return cls(recipe, rows_of(sample, recipe.precision), first, seed, settings, log_ways(sample))
 
     @property
     def size(self) -> int:
@@ -225,7 +233,7 @@ class _Course:
         for step, value in enumerate(np.asarray(elbos)[:count].tolist(), walk.step + 1):
             if not isfinite(value):
                 raise _diverged(self.recipe)
-            open_sum += value
+            open_sum += value + self.ways
             if step % self.per_epoch == 0:
                 values.append(open_sum / self.per_epoch)
                 open_sum = 0.0

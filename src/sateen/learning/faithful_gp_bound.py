@@ -6,10 +6,9 @@ c + Aᵀ v and the variances σ² - Σ A² + Σ (Qᵀ A)², column by column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import optax  # type: ignore[import-untyped, unused-ignore]
 from jax.scipy.linalg import solve_triangular
-from jax.scipy.special import gammaln, log_ndtr, ndtr
 
-from sateen.core.errors import InputError
-from sateen.learning.inputs import FloatArray, Sample
+from sateen.learning.inputs import FloatArray
+from sateen.learning.network import Precision, Rows, log_likelihood
 
-__all__ = ["Device", "Parameters", "Precision", "Rows", "Settings", "State", "advance", "arithmetic", "elbo"]
+__all__ = ["Parameters", "Settings", "State", "advance", "elbo", "whitened"]
 
-Device: TypeAlias = Literal["auto", "cpu", "gpu"]
-Precision: TypeAlias = Literal["float32", "float64"]
 _LEAST_VARIANCE: Final = 1e-12  # of a latent value, so that its root has a slope
 
 
@@ -40,23 +36,8 @@ class Parameters(NamedTuple):
     factor: Any
 
 
-class Rows(NamedTuple):
-    """Counts at unit inputs, on the device."""
-
-    x: Any
-    satisfied: Any
-    undecided: Any
-    trials: Any
-
-    @classmethod
-    def of(cls, sample: Sample, precision: Precision) -> Rows:
-        """The rows of a sample."""
-        columns = (sample.x, sample.satisfied, sample.undecided, sample.trials)
-        return cls(*(jnp.asarray(column, precision) for column in columns))
-
-
 class Settings(NamedTuple):
-    """What a step is compiled for; `window` is how many counts are summed over for a row with undecided runs."""
+    """What a step is compiled for; `window` is that of the likelihood."""
 
     nodes: int
     jitter: float
@@ -89,17 +70,6 @@ class State(NamedTuple):
         return found
 
 
-@contextmanager
-def arithmetic(device: Device) -> Iterator[None]:
-    """Numbers of 64 bits are allowed, products are exact to their type, and work goes to the device; only within."""
-    try:
-        place = jax.devices(None if device == "auto" else device)[0]
-    except RuntimeError:
-        raise InputError(f"JAX finds no {device} here; take device='auto', or install JAX for it") from None
-    with jax.enable_x64(True), jax.default_matmul_precision("highest"), jax.default_device(place):
-        yield
-
-
 @partial(jax.jit, static_argnames=("settings",))
 def advance(
     state: State, data: Rows, rows: Any, weights: Any, count: Any, rate: Any, *, settings: Settings
@@ -122,34 +92,21 @@ def advance(
 
 
 def elbo(parameters: Parameters, batch: Rows, weight: Any, size: int, settings: Settings) -> Any:
-    """The bound on the evidence of all `size` rows that a batch of them tells; rows of the weight 0 are none."""
+    """The bound on the evidence of all `size` rows that a batch of them tells, but for the constants of its counts.
+
+    Rows of the weight 0 are none.
+    """
     features = _features(parameters, batch.x, settings)
     factor = jnp.tril(parameters.factor)
     mean = parameters.offset + parameters.mean @ features
     spare = jax.nn.softplus(parameters.raw_variance) - jnp.sum(features**2, axis=0)
     variance = jnp.maximum(spare, 0.0) + jnp.sum((factor.T @ features) ** 2, axis=0)
-    fit = jnp.sum(weight * expected(mean, variance, batch, settings)) * (size / jnp.sum(weight))
+    nodes, shares = np.polynomial.hermite_e.hermegauss(settings.nodes)
+    g = mean + jnp.sqrt(jnp.maximum(variance, _LEAST_VARIANCE)) * jnp.asarray(nodes, mean.dtype)[:, None]
+    expected = jnp.asarray(shares / shares.sum(), mean.dtype) @ log_likelihood("probit", g, batch, settings.window)
     squares = jnp.sum(factor**2) + jnp.sum(parameters.mean**2) - len(factor)
-    return fit - 0.5 * squares + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(factor))))
-
-
-def expected(mean: Any, variance: Any, batch: Rows, settings: Settings) -> Any:
-    """The mean, under normal g, of ln Σ_j C(M, j) f^j (1 - f)^(M - j) for each row, j from k to k + undecided.
-
-    Of a sum that is longer than the window, the part around the binomial mean is taken.
-    """
-    points, weights = np.polynomial.hermite_e.hermegauss(settings.nodes)
-    g = mean + jnp.sqrt(jnp.maximum(variance, _LEAST_VARIANCE)) * jnp.asarray(points, mean.dtype)[:, None]
-    low, high, trials = batch.satisfied, batch.satisfied + batch.undecided, batch.trials
-    likeliest = jnp.floor(trials * ndtr(jax.lax.stop_gradient(g)))
-    first = jnp.clip(likeliest - settings.window // 2, low, jnp.maximum(low, high - settings.window + 1))
-    asked = first[..., None] + jnp.arange(settings.window, dtype=g.dtype)
-    count = jnp.minimum(asked, trials[:, None])
-    other = trials[:, None] - count
-    ways = gammaln(trials + 1.0)[:, None] - gammaln(count + 1.0) - gammaln(other + 1.0)
-    terms = ways + count * log_ndtr(g)[..., None] + other * log_ndtr(-g)[..., None]
-    values = jax.nn.logsumexp(terms, axis=-1, where=asked <= high[:, None])
-    return jnp.asarray(weights / weights.sum(), mean.dtype) @ values
+    divergence = 0.5 * squares - jnp.sum(jnp.log(jnp.abs(jnp.diagonal(factor))))
+    return jnp.sum(weight * expected) * (size / jnp.sum(weight)) - divergence
 
 
 def _features(parameters: Parameters, x: Any, settings: Settings) -> Any:

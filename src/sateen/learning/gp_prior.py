@@ -188,7 +188,7 @@ def _climb(sample: Sample, start: Kernel, wanted: Wanted, inference: Inference, 
             sites[0] = found.sites
             return found.value, found.by_logs, found.by_points
 
-        return maximise(objective, start, most=_MOST_EVALUATIONS, step=step, fixed=wanted.fixed)
+        return maximise(objective, start, most=_MOST_EVALUATIONS, relative_gain=1e-5, step=step, fixed=wanted.fixed)
 
     first = climb(start)
     scales = np.array([first.kernel.length_scales, start.length_scales])

@@ -30,7 +30,8 @@ _HALF_LOG_TWO_PI: Final = 0.9189385332046727
 _NODES: Final = (
     16  # for the mean of ln L under a narrow normal, which is smooth on the scale of 1 however many the runs
 )
-_MORE_NODES: Final = 64  # under a wide one; and for a censored row, where ln L bends at both ends of [k, k + u]
+_WIDE_NODES: Final = 32
+_CENSORED_NODES: Final = 64  # for a censored row, where ln L bends at both ends of [k, k + u]
 _WIDE: Final = 1.0  # variance
 _TILTED_NODES: Final = 64
 _CHUNK: Final = 1 << 17  # values of g at once
@@ -110,8 +111,10 @@ class Counts:
     def expected(self, mean: FloatArray, variance: FloatArray) -> Triple:
         """The means of ln L and of its first two derivatives, under a normal latent value for each row."""
         result: Triple = (np.empty(len(self)), np.empty(len(self)), np.empty(len(self)))
-        hard = (self.undecided > 0) | (variance > _WIDE)
-        for rows, count in ((np.flatnonzero(~hard), _NODES), (np.flatnonzero(hard), _MORE_NODES)):
+        censored, wide = self.undecided > 0, variance > _WIDE
+        groups = {_NODES: ~censored & ~wide, _WIDE_NODES: ~censored & wide, _CENSORED_NODES: censored}
+        for count, group in groups.items():
+            rows = np.flatnonzero(group)
             nodes, weights = normal_nodes(count)
             step = max(1, _CHUNK // count)
             for start in range(0, len(rows), step):

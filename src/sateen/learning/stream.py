@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, solve_triangular
 from scipy.linalg.blas import dtrsm, strsm
 
 from sateen.learning.inputs import FloatArray
@@ -50,6 +50,14 @@ class Natural:
         """A part of the way to other parameters."""
         rest = 1.0 - step
         return Natural(rest * self.precision + step * other.precision, rest * self.shift + step * other.shift)
+
+    def changed(self, before: Natural, after: Natural) -> Whitened:
+        """The distribution whose parameters differ from these as `after` does from `before`, or these if none does."""
+        precision = self.precision + (after.precision - before.precision)
+        try:
+            return Natural(precision, self.shift + (after.shift - before.shift)).belief()
+        except LinAlgError:
+            return self.belief()
 
     def belief(self) -> Whitened:
         """The distribution itself."""
@@ -120,9 +128,9 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Streamed:
-    """The belief that streaming ended with, the ELBO met on the way, and how far the last pass still moved it.
+    """The belief that streaming ended with, the ELBO met on the way, and how far the last step still moved it.
 
-    `shift` is the mean square, over the directions of w, of how far its mean moved in the last pass, in deviations.
+    `shift` is the mean square, over the directions of w, of how far its mean moved then, in deviations.
     """
 
     q: Whitened
@@ -134,26 +142,32 @@ class Streamed:
 def by_passes(
     stream: Stream, start: Whitened, passes: int, some: npt.NDArray[np.intp], step: Step = ignore
 ) -> Streamed:
-    """Full natural-gradient steps: two with `some` of the rows standing for all, then `passes` over all of them.
+    """Natural-gradient steps: two with `some` of the rows standing for all, then `passes` over all of them.
 
-    A step that was too long, so that the next pass finds the ELBO fallen, is taken again at half its length. Ctrl-C
-    ends it with the best so far.
+    After each of these, what all rows asked for is corrected by how much `some` of them change their minds at the new
+    belief. That is worth nearly another pass, but costs as little as `some` are few. A pass that finds the ELBO fallen
+    goes half of the way back. Ctrl-C ends it with the best so far.
     """
-    q, shift = start, np.inf
+    q, good, shift = start, start, np.inf
     values: list[float] = []
+    weight = len(stream) / len(some)
+
+    def ask(belief: Whitened) -> Natural:
+        return stream.sweep(belief, some, weight, step).asked
+
     try:
-        for _ in range(2 if len(some) < len(stream) else 0):
-            q = stream.sweep(q, some, len(stream) / len(some), step).asked.belief()
-        before: Whitened | None = None
+        for _ in range(2):
+            q = ask(q).belief()
         for _ in range(passes):
             swept = stream.sweep(q, step=step)
             elbo = swept.likelihood - _divergence(q)
-            if before is not None and elbo < values[-1] - 1e-6 * abs(elbo):
-                q = Natural.of(before).towards(Natural.of(q), 0.5).belief()
+            if values and elbo < values[-1] - 1e-6 * abs(elbo):
+                q = Natural.of(good).towards(Natural.of(q), 0.5).belief()
                 continue
             values.append(elbo)
-            before, q = q, swept.asked.belief()
-            shift = _shift(before, q)
+            good, q = q, swept.asked.belief()
+            corrected = swept.asked.changed(ask(good), ask(q))
+            shift, q = _shift(q, corrected), corrected
     except KeyboardInterrupt:
         return Streamed(q, tuple(values), shift, True)
     return Streamed(q, tuple(values), shift)

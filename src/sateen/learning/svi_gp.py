@@ -39,11 +39,13 @@ _HYPERPARAMETERS: Final = ("subset", "joint")
 _AT_ONCE: Final = 2e8  # bytes of features that are kept in memory; more are made anew, block by block, in every pass
 _JOINT: Final = 4e9  # bytes that learning the kernel from all rows may take
 _STEPS: Final = 50  # natural-gradient steps with all rows in memory
-_STREAM_PASSES: Final = 2
+_TOLERANCE: Final = 1e-4  # nats that the last of them may add
+_MANY_TOLERANCE: Final = 1e-2  # where a step takes its time; a hundredth of a nat moves no interval
+_STREAM_PASSES: Final = 1
 _BATCH_PASSES: Final = 10
 _FEW_ROWS: Final = 4000  # to begin a stream with
 _SOME_ROWS: Final = 50_000
-_MOVED: Final = 0.05  # squared deviations, per direction: more than that in the last pass is not at rest
+_MOVED: Final = 0.05  # squared deviations, per direction: more than that at the end is not at rest
 _POINT_STEPS: Final = 60
 
 
@@ -56,7 +58,7 @@ class SVIGP:
     serve best with `optimise_inducing`; or they are given, as `inducing_points`, rows of parameter values.
 
     Every step takes in all of the data, read in blocks when they are many; with `batch` a step takes a random batch of
-    that many points. `passes` limits the passes over the data: by default 50 steps, 2 passes over what is read in
+    that many points. `passes` limits the passes over the data: by default 50 steps, 1 pass over what is read in
     blocks, 10 with batches.
 
     Inputs are on a scale of length 2; `inputs` says whether log or linear. The evidence decides it with "auto", and
@@ -161,24 +163,39 @@ class SVIGP:
             with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points") as advance:
                 done = by_batches(stream, self.batch, passes, generator(seed, "batches"), advance)
             return _Found(done.q, done.values, _restless(done.shift), done.interrupted)
-        if 8.0 * len(sample) * len(basis.points) <= _AT_ONCE:
-            return self._at_once(basis, sample, counts, progress)
         few = some_rows(sample, _FEW_ROWS, generator(seed, "batches"))
-        first = self._at_once(basis, few, Counts.of(few, self.link), SILENT)
+        if len(few) == len(sample):
+            return self._at_once(basis, sample, counts, None, _TOLERANCE, progress)
+        first = self._at_once(basis, few, Counts.of(few, self.link), None, _MANY_TOLERANCE, progress)
         if first.interrupted or prior.interrupted:
             note = f"only {len(few):,} of {len(sample):,} points were taken in before Ctrl-C"
             return replace(first, interrupted=True, notes=(note,))
+        if 8.0 * len(sample) * len(basis.points) <= _AT_ONCE:
+            return self._at_once(basis, sample, counts, first.q, _MANY_TOLERANCE, progress)
         stream, passes = Stream.of(basis, sample.x, counts), self.passes or _STREAM_PASSES
         some = np.sort(generator(seed, "batches").permutation(len(sample))[:_SOME_ROWS])
-        with working(progress, "SVIGP: posterior", passes * len(sample) + 2 * len(some), "points") as advance:
+        with working(
+            progress, "SVIGP: posterior", passes * (len(sample) + 2 * len(some)) + 2 * len(some), "points"
+        ) as advance:
             done = by_passes(stream, first.q, passes, some, advance)
         digits = "single" if stream.single else "double"
         note = f"the data were read in blocks, in {digits} precision; the ELBO is that before the last pass"
         return _Found(done.q, done.values, _restless(done.shift), done.interrupted, (note,))
 
-    def _at_once(self, basis: Basis, sample: Sample, counts: Counts, progress: Progress) -> _Found:
-        """All rows in every step, their features in memory."""
+    def _at_once(
+        self,
+        basis: Basis,
+        sample: Sample,
+        counts: Counts,
+        start: Whitened | None,
+        tolerance: float,
+        progress: Progress,
+    ) -> _Found:
+        """All rows in every step, their features in memory; from the sites that a first belief asks for."""
         features = basis.features(sample.x)
+        spare, sites = basis.spare(features), Sites.guess(counts)
+        if start is not None:
+            sites = Sites.asked_by(counts, features @ start.mean, start.spread(features) + spare)
         most, values = self.passes or _STEPS, []
         with working(progress, "SVIGP: posterior", most, "steps") as advance:
 
@@ -186,9 +203,8 @@ class SVIGP:
                 values.append(elbo)
                 advance(1)
 
-            start = Sites.guess(counts)
-            found = converge(counts, features, basis.spare(features), start, most=most, step=step)
-        restless = found.gain > max(1e-2, 1e-6 * abs(found.elbo))
+            found = converge(counts, features, spare, sites, tolerance=tolerance, most=most, step=step)
+        restless = found.gain > max(10.0 * tolerance, 1e-6 * abs(found.elbo))
         trouble = f"the ELBO still rose by {found.gain:.2g} nats in the last step; raise passes" if restless else ""
         return _Found(found.q, (*values, found.elbo), trouble, found.interrupted)
 
@@ -279,7 +295,7 @@ class _Found:
 def _restless(shift: float) -> str:
     if shift <= _MOVED:
         return ""
-    return f"the last pass still moved the posterior by {shift**0.5:.2g} deviations; raise passes"
+    return f"the last step still moved the posterior by {shift**0.5:.2g} deviations; raise passes"
 
 
 def _rows(points: Any) -> Rows:
@@ -294,7 +310,7 @@ def _rows(points: Any) -> Rows:
 
 def _elbo(counts: Counts, basis: Basis, x: FloatArray, sites: Sites) -> Evaluated:
     features = basis.features(x)
-    found = converge(counts, features, basis.spare(features), sites, tolerance=1e-3)
+    found = converge(counts, features, basis.spare(features), sites, tolerance=1e-2)
     if found.interrupted:
         raise KeyboardInterrupt
     return Evaluated(found.elbo, *elbo_slopes(found, basis, x, features), found.sites)

@@ -22,7 +22,7 @@ def on_one_thread(work: Callable[_Arguments, _Result]) -> Callable[_Arguments, _
 
     @wraps(work)
     def limited(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
 
         with threadpool_limits(1, user_api="blas"):
             return work(*args, **named)

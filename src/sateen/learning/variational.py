@@ -39,6 +39,13 @@ class Sites:
         latent, curvature = counts.guess()
         return cls(0.5 * curvature, 0.5 * curvature * latent)
 
+    @classmethod
+    def asked_by(cls, counts: Counts, mean: FloatArray, variance: FloatArray) -> Sites:
+        """The best sites for latent values of this mean and variance."""
+        _, slope, bend = counts.expected(mean, variance)
+        precision = np.maximum(-bend, 0.0)
+        return cls(precision, slope + precision * mean)
+
     def towards(self, other: Sites, step: float) -> Sites:
         """A part of the way to other sites."""
         rest = 1.0 - step

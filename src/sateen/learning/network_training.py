@@ -1,0 +1,240 @@
+"""Training: Adam's steps over mini-batches, compiled once and run in blocks, with progress, checkpoints and Ctrl-C.
+
+What a step does depends on its number and on the key alone, so neither the size of the blocks nor a pause at a
+checkpoint changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from os.path import exists
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import optax  # type: ignore[import-untyped, unused-ignore]
+
+from sateen.core.archive import File
+from sateen.core.errors import InputError
+from sateen.core.progress import Progress
+from sateen.core.tensors import read_tensors, write_tensors
+from sateen.learning.inputs import FloatArray, Sample
+from sateen.learning.network import Array, Net, Precision, Rows, log_likelihood, rows_of
+
+__all__ = ["Batches", "CountLoss", "Course", "Loss", "Trained", "Trainer", "first_weights", "key_of"]
+
+_BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
+_CHECKPOINT_SECONDS: Final = 10.0
+_SLOTS: Final = 100  # equal parts of all steps, over each of which the loss is averaged
+_ADAM: Final = optax.scale_by_adam()
+
+
+class Loss(Protocol):
+    """What Adam lowers; it is compiled in, so it is hashable, and two that are equal do the same."""
+
+    def __call__(self, parameters: Array, rows: Rows, key: Array, fixed: Any) -> Array:
+        """The loss for each row, as a batch of rows tells it; `key` is that of the step, `fixed` what never moves."""
+
+    def __hash__(self) -> int:
+        """What tells one compiled loss from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountLoss:
+    """The negative log posterior density of weights with independent normal priors, for each row."""
+
+    net: Net
+    window: int
+
+    def __call__(self, parameters: Array, rows: Rows, key: Array, fixed: Any) -> Array:
+        """As `Loss` says; `fixed` is the precision of the prior, divided by the number of all rows."""
+        fit = jnp.mean(log_likelihood(self.net.link, self.net.output(parameters, rows.x), rows, self.window))
+        return 0.5 * jnp.sum(fixed * parameters**2) - fit
+
+
+class Batches(NamedTuple):
+    """The rows in a random order, followed by as many of the first as a batch has, so that every batch is a slice."""
+
+    rows: Rows
+    size: int
+    batch: int
+
+    @classmethod
+    def of(cls, sample: Sample, batch: int, seed: int, precision: Precision) -> Batches:
+        """The rows of a sample, shuffled by the seed."""
+        size, batch = len(sample), min(batch, len(sample))
+        order = np.random.default_rng([seed, 1]).permutation(size)
+        return cls(rows_of(sample[np.concatenate([order, order[:batch]])], precision), size, batch)
+
+
+class Course(NamedTuple):
+    """How many steps there are, and how long: at first `rate`, then less and less, in the end `rest` of it."""
+
+    steps: int
+    rate: float
+    rest: float = 0.0
+
+
+class Trained(NamedTuple):
+    """What training led to: the parameters after so many steps, and the mean loss over each part of them."""
+
+    parameters: npt.NDArray[Any]
+    done: int
+    ends: FloatArray
+    losses: FloatArray
+
+
+class _State(NamedTuple):
+    """What has been learned, what Adam remembers of the slopes so far, and the sum of the losses in each slot."""
+
+    parameters: Array
+    memory: Any
+    sums: Array
+
+
+@partial(jax.jit, static_argnames=("loss", "size", "batch"))
+def _advance(
+    state: _State,
+    rows: Rows,
+    fixed: Any,
+    key: Array,
+    first: Array,
+    last: Array,
+    course: Course,
+    *,
+    loss: Loss,
+    size: int,
+    batch: int,
+) -> _State:
+    """The state after the steps from `first` up to `last`.
+
+    An epoch reads all rows once, from a random place on and round to it again.
+    """
+    per_epoch = -(-size // batch)
+    for_batches, for_noise = jax.random.split(key)
+    slots = jnp.minimum(_SLOTS, course.steps)
+
+    def step(place: Array, state: _State) -> _State:
+        start = jax.random.randint(jax.random.fold_in(for_batches, place // per_epoch), (), 0, size)
+        start = (start + (place % per_epoch) * batch) % size if batch < size else 0
+        own = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
+        noise = jax.random.fold_in(for_noise, place)
+        value, slope = jax.value_and_grad(loss)(state.parameters, own, noise, fixed)
+        move, memory = _ADAM.update(slope, state.memory)
+        share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
+        rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
+        return _State(state.parameters - rate * move, memory, state.sums.at[place * slots // course.steps].add(value))
+
+    found: _State = jax.lax.fori_loop(first, last, step, state)
+    return found
+
+
+class Trainer:
+    """Trains one thing after another, tells a watcher, and keeps a checkpoint from which the same work goes on.
+
+    `mark` tells one fit from another. Ctrl-C ends the work with what there is: `interrupted` is True from then on.
+    """
+
+    def __init__(self, label: str, total: int, progress: Progress, checkpoint: File | None, mark: str) -> None:
+        self.interrupted = False
+        self._label, self._total, self._progress = label, total, progress
+        self._file, self._mark = checkpoint, mark
+        self._kept, self._done, self._earlier = _checkpoint(checkpoint, mark)
+        self._began = self._saved = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long the work took, also what an earlier call did for the same checkpoint."""
+        return self._earlier + time.perf_counter() - self._began
+
+    def __enter__(self) -> Trainer:
+        self._progress.start(self._label, self._total, "steps")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.finish()
+
+    def train(
+        self, name: str, loss: Loss, start: Array, batches: Batches, fixed: Any, key: Array, course: Course
+    ) -> Trained:
+        """`start` after all steps of the course, or after those that were made before Ctrl-C."""
+        state, done = self._begun(name, _State(start, _ADAM.init(start), jnp.zeros(_SLOTS, start.dtype)))
+        advance = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
+        pace = 1
+        try:
+            if done < course.steps:
+                self._progress.note("compiling the training step")
+            self._progress.advance(done)
+            while done < course.steps:
+                count, began = min(pace, course.steps - done), time.perf_counter()
+                later = advance(state, batches.rows, fixed, key, done, done + count, course)
+                state, done = jax.block_until_ready(later), done + count  # together, whenever Ctrl-C comes
+                wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
+                pace = max(1, min(8 * count, wished))  # the first call compiles, and tells little
+                if time.perf_counter() - self._saved > _CHECKPOINT_SECONDS:
+                    self._save(name, state, done)
+                self._progress.advance(count)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self._keep(name, state, done)
+        if self.interrupted or self._total == sum(self._done.values()):
+            self._save(name, state, done)
+        return _trained(state, done, course)
+
+    def _begun(self, name: str, state: _State) -> tuple[_State, int]:
+        """The state that the checkpoint has under a name, if any, and after how many steps it was."""
+        if name not in self._done:
+            return state, 0
+        leaves, structure = jax.tree.flatten(state)
+        stored = [jnp.asarray(self._kept[f"{name}/{place}"], leaf.dtype) for place, leaf in enumerate(leaves)]
+        return jax.tree.unflatten(structure, stored), self._done[name]
+
+    def _keep(self, name: str, state: _State, done: int) -> None:
+        self._done[name] = done
+        self._kept |= {f"{name}/{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+
+    def _save(self, name: str, state: _State, done: int) -> None:
+        """Write the checkpoint, if one is wanted."""
+        self._saved = time.perf_counter()
+        if self._file is not None:
+            self._keep(name, state, done)
+            content = {"fit": self._mark, "done": self._done, "seconds": self.seconds}
+            write_tensors(self._file, "checkpoint", 1, content, self._kept)
+
+
+def first_weights(net: Net, sample: Sample, key: Array, precision: Precision) -> Array:
+    """Random weights whose output is near the g of the frequency among all decided runs."""
+    satisfied, decided = float(sample.satisfied.sum()), float((sample.trials - sample.undecided).sum())
+    return net.first_weights(key, (satisfied + 0.5) / (decided + 1.0), precision)
+
+
+def key_of(seed: int, purpose: int) -> Array:
+    """A key of JAX's for one purpose among those of a seed."""
+    return jax.random.key(int(np.random.SeedSequence(seed, spawn_key=(purpose,)).generate_state(1)[0]))
+
+
+def _checkpoint(file: File | None, mark: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, int], float]:
+    """The states in a checkpoint, after how many steps each was, and how long they took."""
+    if file is None or not exists(file):
+        return {}, {}, 0.0
+    _, _, content, arrays = read_tensors(file, ("checkpoint",), 1)
+    if content.get("fit") != mark:
+        what = "of other observations, or of another recipe or seed"
+        raise InputError(f"{file} is a checkpoint of another fit, {what}; delete it, or name another file")
+    return dict(arrays), dict(content["done"]), float(content["seconds"])
+
+
+def _trained(state: _State, done: int, course: Course) -> Trained:
+    """What there is after so many steps; slots without a step are left out."""
+    slots = min(_SLOTS, course.steps)
+    counts = np.bincount(np.arange(done) * slots // course.steps, minlength=slots)
+    met = counts > 0
+    losses = np.asarray(state.sums, np.float64)[:slots][met] / counts[met]
+    return Trained(np.asarray(state.parameters), done, np.cumsum(counts)[met].astype(np.float64), losses)

@@ -1,0 +1,247 @@
+"""The paper's Bayesian neural network: independent normal weights, found by stochastic variational inference.
+
+A network with the weights w has f = Φ(g_w). First a deterministic network is trained; then q(w) = Π N(μ_i, σ_i²) climbs
+
+    ELBO = N/B Σ_batch E_q[ln p(count | g_w)] - KL[q ‖ N(trained weights, 1/m²)],
+
+where m is the width of the layer that a weight belongs to. The expectation is taken by local reparametrisation: given
+the values of one layer, those of the next before activation are independent normals, which are drawn instead of w.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from math import ceil, log, sqrt
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sateen.core.archive import File, checksum
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.prediction import Training
+from sateen.core.progress import SILENT, Progress
+from sateen.learning.gp_prior import check_whole
+from sateen.learning.gp_result import tidy
+from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, sample_of
+from sateen.learning.network import (
+    Activation,
+    Array,
+    Device,
+    Link,
+    Net,
+    Precision,
+    Rows,
+    arithmetic,
+    check_number,
+    check_word,
+    log_likelihood,
+    log_ways,
+    window_of,
+)
+from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer, first_weights, key_of
+from sateen.learning.record import Record
+from sateen.learning.scale import check_input_scale, choose_inputs
+from sateen.learning.svi_bnn_posterior import BNNPosterior
+
+__all__ = ["SVIBNN", "BNNPosterior", "Bound", "divergence", "noisy_output"]
+
+_CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `quantile_error`
+_FIRST_SPREAD: Final = 0.2  # of the deviation of the prior, with which that of q begins
+_FEWEST_SLOTS: Final = 20  # parts of the steps that tell whether the ELBO has settled
+_SETTLED: Final = 2.0  # nats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SVIBNN:
+    """A Bayesian neural network d-`width`-`width`-1 with independent normal weights.
+
+    It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
+    `rate`; before that, `pretraining` as many train the deterministic network at which the prior is centred, at
+    `pretraining_rate` and with the prior precision `weight_decay` (None: as many as there are inputs, at most 10). Both
+    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / m. Posterior quantiles are those of
+    `draws` networks (None: so many that with 99 % probability no quantile is off by more than `quantile_error` in
+    its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision` is that of numbers.
+
+    >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
+    (737, 1000)
+    >>> SVIBNN(activation="relu")
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: activation is not 'relu'; did you mean leaky-relu?
+    """
+
+    width: int = 30
+    activation: Activation = "silu"
+    link: Link = "probit"
+    steps: int | None = 4000
+    epochs: int | None = None
+    pretraining: int = 2000
+    batch: int = 100
+    rate: float = 0.005
+    pretraining_rate: float = 0.01
+    weight_decay: float | None = None
+    cooling: bool = True
+    prior_scale: float = 1.0
+    draws: int | None = None
+    quantile_error: float = 0.06
+    inputs: InputScale = "auto"
+    device: Device = "auto"
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        tidy(self)
+        check_input_scale(self.inputs)
+        for name in ("activation", "link", "device", "precision"):
+            check_word(name, getattr(self, name))
+        for name in ("width", "pretraining", "batch"):
+            check_whole(getattr(self, name), name, 1)
+        for name in ("steps", "epochs", "draws"):
+            if getattr(self, name) is not None:
+                check_whole(getattr(self, name), name, 1)
+        if (self.steps is None) == (self.epochs is None):
+            raise InputError("give steps or epochs, and set the other to None: a fit is as long as one of them says")
+        for name in ("rate", "pretraining_rate", "prior_scale", "quantile_error"):
+            check_number(name, getattr(self, name))
+        if self.weight_decay is not None:
+            check_number("weight_decay", self.weight_decay, zero=True)
+        if not isinstance(self.cooling, bool):
+            raise InputError(f"cooling is True or False, not {self.cooling!r}")
+
+    @classmethod
+    def faithful(cls) -> SVIBNN:
+        """The paper's settings: leaky ReLU, sigmoid, linear inputs, 500 and then 2000 epochs, constant rates."""
+        return cls(
+            activation="leaky-relu",
+            link="logit",
+            steps=None,
+            epochs=2000,
+            pretraining=500,
+            rate=0.001,
+            weight_decay=0.0,
+            cooling=False,
+            draws=1000,
+            inputs="linear",
+        )
+
+    @property
+    def number_of_draws(self) -> int:
+        """How many networks are drawn from the posterior when it is fitted."""
+        if self.draws is not None:
+            return self.draws
+        return ceil(log(2.0 / (1.0 - _CONFIDENCE)) / (2.0 * self.quantile_error**2))
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> BNNPosterior:
+        """The posterior over f that `observations` leave; the same seed gives the same one.
+
+        Ctrl-C ends a fit whose deterministic network is trained with what it has, and the record says so. `checkpoint`
+        names a file that is written every ten seconds and in the end, and from which a fit of the same observations and
+        recipe with the same seed goes on, to the same result.
+        """
+        check_whole(seed, "seed", 0)
+        inputs, notes = choose_inputs(observations, self.inputs, seed)
+        sample = sample_of(observations, inputs)
+        net = Net(inputs.dimension, self.width, self.activation, self.link)
+        settings = asdict(replace(self, device="auto"))
+        mark = checksum(["svi-bnn", settings, inputs.content(), observations.fingerprint, int(seed)], {})
+        first, second = self._steps(self.pretraining, sample), self._steps(self.steps or self.epochs or 0, sample)
+        with (
+            arithmetic(self.device, self.precision),
+            Trainer("svi-bnn", first + second, progress, checkpoint, mark) as trainer,
+        ):
+            trained, q = self._trained(net, sample, seed, trainer, first, second)
+            draws = _drawn(q.parameters, self.number_of_draws, seed)
+        elbo = log_ways(sample) - len(sample) * q.losses
+        verdict = _verdict(elbo, q.done, second)
+        record = Record("elbo", q.ends, elbo, verdict, trainer.seconds, trainer.interrupted, notes)
+        mean, spread = q.parameters[0], np.exp(q.parameters[1])
+        return BNNPosterior(self, Training(observations), inputs, record, net, trained, mean, spread, draws)
+
+    def _steps(self, count: int, sample: Sample) -> int:
+        """So many steps, or epochs, in steps."""
+        return count if self.epochs is None else count * ceil(len(sample) / min(self.batch, len(sample)))
+
+    def _trained(
+        self, net: Net, sample: Sample, seed: int, trainer: Trainer, first: int, second: int
+    ) -> tuple[Any, Trained]:
+        """The weights of the deterministic network, and q: its means and the logarithms of its deviations."""
+        batches, window = Batches.of(sample, self.batch, seed, self.precision), window_of(sample)
+        rest = 0.0 if self.cooling else 1.0
+        decay = min(max(net.inputs, 1), 10) if self.weight_decay is None else self.weight_decay
+        start = first_weights(net, sample, key_of(seed, 0), self.precision)
+        course = Course(first, self.pretraining_rate, rest)
+        alone = trainer.train(
+            "net", CountLoss(net, window), start, batches, decay / len(sample), key_of(seed, 1), course
+        )
+        if trainer.interrupted:
+            raise KeyboardInterrupt  # nothing is believed yet
+        spread = np.full(net.size, self.prior_scale / self.width)
+        centre, spread = jnp.asarray(alone.parameters), jnp.asarray(spread, self.precision)
+        guide = jnp.stack([centre, jnp.log(_FIRST_SPREAD * spread)])
+        fixed = (centre, spread, jnp.asarray(len(sample), self.precision))
+        course = Course(second, self.rate, rest)
+        q = trainer.train("guide", Bound(net, window), guide, batches, fixed, key_of(seed, 2), course)
+        if not q.done:
+            raise KeyboardInterrupt
+        if not np.isfinite(q.parameters).all():
+            raise InputError(f"the fit diverged; lower rate, which is {self.rate:g}, or pretraining_rate")
+        return alone.parameters, q
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The negative ELBO for each row: KL / N less the mean of ln p(count | g) over a batch."""
+
+    net: Net
+    window: int
+
+    def __call__(self, parameters: Array, rows: Rows, key: Array, fixed: Any) -> Array:
+        """As `Loss` says; `fixed` are the means and deviations of the prior, and how many rows there are in all."""
+        centre, spread, size = fixed
+        mean, log_deviation = parameters
+        g = noisy_output(self.net, mean, jnp.exp(2.0 * log_deviation), rows.x, key)
+        fit = jnp.mean(log_likelihood(self.net.link, g, rows, self.window))
+        return divergence(mean, log_deviation, centre, spread) / size - fit
+
+
+def noisy_output(net: Net, mean: Array, variance: Array, x: Array, key: Array) -> Array:
+    """g at each row of `x`, each under a network of its own with independent normal weights, one layer at a time."""
+    values = x
+    for place, (own, spread) in enumerate(zip(net.layers(mean), net.layers(variance), strict=True)):
+        values = net.activate(values) if place else values
+        middle = values @ own[0] + own[1]
+        deviation = jnp.sqrt((values * values) @ spread[0] + spread[1])
+        values = middle + deviation * jax.random.normal(jax.random.fold_in(key, place), middle.shape, middle.dtype)
+    return values[:, 0]
+
+
+def divergence(mean: Array, log_deviation: Array, centre: Array, spread: Array) -> Array:
+    """KL[Π N(mean, deviation²) ‖ Π N(centre, spread²)] in nats."""
+    ratio = jnp.exp(log_deviation) / spread
+    return jnp.sum(0.5 * (ratio**2 + ((mean - centre) / spread) ** 2 - 1.0) - jnp.log(ratio))
+
+
+def _drawn(parameters: Any, count: int, seed: int) -> Any:
+    """Networks drawn from q, a row of weights each."""
+    mean, log_deviation = parameters
+    noise = np.random.default_rng([seed, 2]).standard_normal((count, len(mean)), dtype=np.float32)
+    return (mean + np.exp(log_deviation) * noise).astype(mean.dtype)
+
+
+def _verdict(elbo: FloatArray, done: int, steps: int) -> str:
+    """Whether the ELBO over the last quarter of the steps is that of the quarter before, up to noise."""
+    if done < steps:
+        return f"interrupted after {done:,} of {steps:,} steps: fit again, with a checkpoint to go on from"
+    if len(elbo) < _FEWEST_SLOTS:
+        return f"{steps} steps are too few to tell whether the ELBO has settled: raise steps"
+    quarter = len(elbo) // 4
+    last, before = elbo[-quarter:], elbo[-2 * quarter : -quarter]
+    rise = float(last.mean() - before.mean())
+    noise = 3.0 * sqrt(float(last.var() + before.var()) / quarter)
+    if rise <= max(_SETTLED, noise):
+        return "converged"
+    return f"the ELBO still rose by {rise:.3g} nats in the last quarter of the steps: raise steps"
