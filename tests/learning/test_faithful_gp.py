@@ -300,7 +300,19 @@ def test_a_checkpoint_is_written_while_the_fit_goes_on(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(faithful_gp, "write_tensors", counted)
     QUICK.fit(SEEN, seed=3, checkpoint=tmp_path / "fit.safetensors")
-    assert sizes == [*range(1, 37), 36]
+    assert sizes == [*range(37), 36]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    watcher = Watcher()
+    with pytest.raises(InputError, match="cannot write"):
+        QUICK.fit(SEEN, seed=3, progress=watcher, checkpoint=tmp_path / "nowhere" / "fit.safetensors")
+    assert watcher.done == 0
+
+
+def test_only_observations_are_fitted() -> None:
+    with pytest.raises(InputError, match="a fit takes Observations, not a dict"):
+        QUICK.fit({"beta": 1}, seed=3)  # type: ignore[arg-type]
 
 
 def test_a_forecast_grows_with_the_epochs() -> None:

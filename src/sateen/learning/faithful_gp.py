@@ -106,10 +106,12 @@ class FaithfulSVIGP:
         """The posterior over f that `observations` leave; the same seed gives the same one.
 
         Ctrl-C ends a fit that has made a step with what it has, and the record says so. `checkpoint` names a file that
-        is written every ten seconds and in the end, and from which a fit of the same observations and recipe with the
+        is written at once, every ten seconds and in the end, and from which a fit of the same observations and recipe with the
         same seed goes on, to the same result; only `epochs` may have been raised meanwhile.
         """
         began = time.perf_counter()
+        if not isinstance(observations, Observations):
+            raise InputError(f"a fit takes Observations, not a {type(observations).__name__}; see st.observe")
         check_whole(seed, "seed", 0)
         inputs, notes = choose_inputs(observations, self.inputs, seed)
         sample = sample_of(observations, inputs)
@@ -265,6 +267,8 @@ class _Course:
 def _walked(course: _Course, walk: _Walk, mark: str, progress: Progress, checkpoint: File | None) -> tuple[_Walk, bool]:
     """The walk at its end, or where Ctrl-C ended it, and whether it did."""
     pace, saved, interrupted = 1, walk.seconds, False
+    if checkpoint is not None:
+        course.save(walk, checkpoint, mark)  # a file that cannot be written is better known now than later
     progress.start(_KIND, course.steps, "steps")
     try:
         if walk.step < course.steps:
