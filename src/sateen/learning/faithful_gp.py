@@ -106,8 +106,8 @@ class FaithfulSVIGP:
         """The posterior over f that `observations` leave; the same seed gives the same one.
 
         Ctrl-C ends a fit that has made a step with what it has, and the record says so. `checkpoint` names a file that
-        is written at once, every ten seconds and in the end, and from which a fit of the same observations and recipe with the
-        same seed goes on, to the same result; only `epochs` may have been raised meanwhile.
+        is written at once, every ten seconds and in the end, and from which a fit of the same observations and recipe
+        with the same seed goes on, to the same result; only `epochs` may have been raised meanwhile.
         """
         began = time.perf_counter()
         if not isinstance(observations, Observations):

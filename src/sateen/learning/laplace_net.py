@@ -47,7 +47,7 @@ from sateen.learning.network import (
     rows_of,
     window_of,
 )
-from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer, first_weights, key_of
+from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer, first_weights
 from sateen.learning.record import Record
 from sateen.learning.scale import check_input_scale, choose_inputs
 from sateen.learning.threads import on_one_thread
@@ -128,12 +128,14 @@ class LaplaceNet:
             trained = self._trained(net, sample, seed, trainer)
             progress.note("finding the curvature")
             beliefs = [
-                believed(net, one.parameters, sample, decay, self.curvature_rows, self.draws, [seed, 3, place])
+                believed(net, one.parameters, sample, decay, self.curvature_rows, self.draws, [seed, 4, place])
                 for place, one in enumerate(trained)
             ]
         values = log_ways(sample) - len(sample) * np.mean([one.losses for one in trained], axis=0)
         verdict = self._verdict(trained, beliefs, trainer.interrupted)
-        record = Record("log-likelihood", trained[0].ends, values, verdict, trainer.seconds, trainer.interrupted, notes)
+        record = Record(
+            "log-likelihood", trained[0].ends, values, verdict, trainer.seconds, trainer.interrupted, notes
+        )
         return LaplacePosterior(
             self,
             Training(observations),
@@ -153,11 +155,11 @@ class LaplaceNet:
         """The networks whose training ended, or the only one that began before Ctrl-C."""
         size = _BATCH_OF_MANY if len(sample) >= _MANY_POINTS else _BATCH
         batches = Batches.of(sample, self.batch or size, seed, self.precision)
-        loss, fixed = CountLoss(net, window_of(sample)), jnp.asarray(self.decay_for(net) / len(sample), self.precision)
+        loss, fixed = CountLoss(net, window_of(sample)), np.asarray(self.decay_for(net) / len(sample), self.precision)
         course, found = Course(self.steps, self.rate), list[Trained]()
         for place in range(self.nets):
-            start = first_weights(net, sample, key_of(seed, 2 * place), self.precision)
-            one = trainer.train(f"net{place}", loss, start, batches, fixed, key_of(seed, 2 * place + 1), course)
+            start = first_weights(net, sample, [seed, 2, place], self.precision)
+            one = trainer.train(f"net{place}", loss, start, batches, fixed, course, [seed, 3, place])
             if one.done == self.steps or (one.done and not found):
                 found.append(one)
             if trainer.interrupted:
@@ -171,9 +173,7 @@ class LaplaceNet:
     def _verdict(self, trained: list[Trained], beliefs: list[Belief], interrupted: bool) -> str:
         if interrupted:
             done = sum(one.done == self.steps for one in trained)
-            return (
-                f"interrupted with {done} of {self.nets} networks trained: fit again, with a checkpoint to go on from"
-            )
+            return f"interrupted with {done} of {self.nets} networks trained: fit again, with a checkpoint to go on from"
         return "converged"
 
 
@@ -210,7 +210,7 @@ def believed(
 def curvature(net: Net, weights: npt.NDArray[Any], sample: Sample, window: int) -> FloatArray:
     """Σ_i I_i J_iᵀ J_i over the rows of a sample."""
     total = np.zeros((net.size, net.size))
-    at = jnp.asarray(weights)
+    at = jax.device_put(weights)
     for start in range(0, len(sample), _CHUNK):
         total += np.asarray(_squares(net, window, at, _chunk(sample, start, _CHUNK, at.dtype)), np.float64)
     return total
@@ -218,7 +218,7 @@ def curvature(net: Net, weights: npt.NDArray[Any], sample: Sample, window: int) 
 
 def _slope(net: Net, weights: npt.NDArray[Any], sample: Sample, window: int, decay: float) -> FloatArray:
     """The derivative of the negative log posterior density of the weights."""
-    at, size = jnp.asarray(weights), min(len(sample), _GRADIENT_ROWS)
+    at, size = jax.device_put(weights), min(len(sample), _GRADIENT_ROWS)
     total = decay * weights.astype(np.float64)
     for start in range(0, len(sample), size):
         total += np.asarray(_descent(net, window, at, _chunk(sample, start, size, at.dtype)), np.float64)
@@ -243,7 +243,7 @@ def _squares(net: Net, window: int, weights: Array, rows: Rows) -> Array:
 
 @partial(jax.jit, static_argnames=("net", "window"))
 def _descent(net: Net, window: int, weights: Array, rows: Rows) -> Array:
-    loss, none = CountLoss(net, window), jnp.zeros((), weights.dtype)
+    loss, none = CountLoss(net, window), np.zeros((), weights.dtype)
     return len(rows.x) * jax.grad(loss)(weights, rows, None, none)
 
 

@@ -67,7 +67,7 @@ class LaplacePosterior(LearnedPosterior):
 
     def _summary(self, unit: FloatArray, level: float) -> Summary:
         with self._arithmetic():
-            weights, factors = jnp.asarray(self.weights), jnp.asarray(self.factors)
+            weights, factors = jax.device_put(self.weights), jax.device_put(self.factors)
             found = [
                 [np.asarray(values, np.float64)[:, :count] for values in _moments(self.net, weights, factors, x)]
                 for count, x in self._blocks_of(unit)
@@ -87,21 +87,20 @@ class LaplacePosterior(LearnedPosterior):
         phi = np.sqrt(self.misfit) * rng.standard_normal((n, 1)) + np.zeros((n, len(unit)))
         with self._arithmetic():
             for place, (own, factor) in enumerate(zip(self.weights, self.factors, strict=True)):
-                weights, matrix = jnp.asarray(own), jnp.asarray(factor)
+                weights, matrix = jax.device_put(own), jax.device_put(factor)
                 mine, start = np.flatnonzero(choice == place), 0
                 for count, x in self._blocks_of(unit):
-                    middle, moved = (
-                        np.asarray(values, np.float64)[:count] for values in _moves(self.net, weights, matrix, x)
-                    )
+                    middle, moved = (np.asarray(values, np.float64)[:count] for values in _moves(self.net, weights, matrix, x))
                     phi[mine, start : start + count] += middle + noise[mine] @ moved.T
                     start += count
         return np.sin(np.clip(phi, 0.0, np.pi / 2.0)) ** 2
 
     def _slope(self, unit: FloatArray) -> FloatArray:
         with self._arithmetic():
-            weights = jnp.asarray(self.weights)
+            weights = jax.device_put(self.weights)
             found = [
-                np.asarray(_mean_slope(self.net, weights, x), np.float64)[:count] for count, x in self._blocks_of(unit)
+                np.asarray(_mean_slope(self.net, weights, x), np.float64)[:count]
+                for count, x in self._blocks_of(unit)
             ]
         return np.concatenate(found)
 
@@ -123,7 +122,7 @@ class LaplacePosterior(LearnedPosterior):
         own = arrays["weights"], arrays["factors"], float(content["misfit"])
         return cls(recipe, training, inputs, record, net, *own)
 
-    def _blocks_of(self, unit: FloatArray) -> Iterator[tuple[int, Array]]:
+    def _blocks_of(self, unit: FloatArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         return blocks(unit, _ROWS, self.recipe.precision)
 
     def _arithmetic(self) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ The factor C(M, k) does not depend on g and is left out of what is trained; `log
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, sqrt
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax.scipy.special import gammaln, log_ndtr, ndtr
+from scipy import special
 
 from sateen.core.errors import InputError, nearest
 from sateen.learning.inputs import Sample
@@ -92,15 +93,14 @@ class Net:
         """How many weights there are, biases included."""
         return sum((rows + 1) * columns for rows, columns in self.shapes)
 
-    def first_weights(self, key: Array, frequency: float, precision: Precision) -> Array:
+    def first_weights(self, seed: Sequence[int], frequency: float) -> npt.NDArray[np.float64]:
         """Random weights to begin with; the output is near the g of a frequency."""
-        parts = []
+        rng, parts = np.random.default_rng(seed), list[npt.NDArray[np.float64]]()
         for place, (rows, columns) in enumerate(self.shapes):
             scale = sqrt(2.0 / max(rows, 1)) * (_FIRST_OUTPUT if place == 2 else 1.0)
-            own = jax.random.normal(jax.random.fold_in(key, place), (rows * columns,), precision)
-            parts += [scale * own, jnp.zeros(columns, precision)]
-        level = jax.scipy.stats.norm.ppf(frequency) if self.link == "probit" else jax.scipy.special.logit(frequency)
-        return jnp.concatenate(parts).at[-1].set(level)
+            parts += [scale * rng.standard_normal(rows * columns), np.zeros(columns)]
+        parts[-1][:] = special.ndtri(frequency) if self.link == "probit" else special.logit(frequency)
+        return np.concatenate(parts)
 
     def layers(self, weights: Array) -> Layers:
         """The matrix and the biases of each layer."""
@@ -110,10 +110,6 @@ class Net:
             found.append((weights[start:middle].reshape(rows, columns), weights[middle:end]))
             start = end
         return found
-
-    def by_layer(self, values: tuple[float, float, float]) -> npt.NDArray[np.float64]:
-        """A vector like the weights that has one value in all of a layer."""
-        return np.repeat(values, [(rows + 1) * columns for rows, columns in self.shapes])
 
     def activate(self, values: Array) -> Array:
         """The activation of hidden units."""
@@ -145,7 +141,7 @@ class Rows(NamedTuple):
 def rows_of(sample: Sample, precision: Precision) -> Rows:
     """The rows of a sample."""
     columns = (sample.x, sample.satisfied, sample.undecided, sample.trials)
-    return Rows(*(jnp.asarray(column, precision) for column in columns))
+    return Rows(*(jax.device_put(np.asarray(column, precision)) for column in columns))
 
 
 def window_of(sample: Sample) -> int:
@@ -160,10 +156,8 @@ def window_of(sample: Sample) -> int:
 
 def log_ways(sample: Sample) -> float:
     """Σ ln C(M, k) over the rows, which the likelihood of counts has besides what depends on g."""
-    from scipy.special import gammaln as log_gamma
-
     k, trials = sample.satisfied, sample.trials
-    return float(np.sum(log_gamma(trials + 1) - log_gamma(k + 1) - log_gamma(trials - k + 1)))
+    return float(np.sum(special.gammaln(trials + 1) - special.gammaln(k + 1) - special.gammaln(trials - k + 1)))
 
 
 def log_likelihood(link: Link, g: Array, rows: Rows, window: int) -> Array:
@@ -209,14 +203,14 @@ def jacobian(net: Net, weights: Array, x: Array) -> Array:
     return jax.vmap(jax.grad(net.output), (None, 0))(weights, x)
 
 
-def blocks(x: npt.NDArray[Any], size: int, precision: Precision) -> Iterator[tuple[int, Array]]:
+def blocks(x: npt.NDArray[Any], size: int, precision: Precision) -> Iterator[tuple[int, npt.NDArray[Any]]]:
     """The rows of `x` in blocks of one size, so that what is compiled for one serves all; how many of each are real."""
     size = size if len(x) > _FEW_ROWS else _FEW_ROWS
     for start in range(0, len(x), size):
         own = x[start : start + size]
         whole = np.zeros((size, x.shape[1]), precision)
         whole[: len(own)] = own
-        yield len(own), jnp.asarray(whole)
+        yield len(own), whole
 
 
 def check_word(name: str, word: object) -> None:
@@ -256,3 +250,5 @@ def _of_one_run(link: Link, g: Array) -> Array:
     if link == "logit":
         return jnp.exp(jax.nn.log_sigmoid(g) + jax.nn.log_sigmoid(-g))
     return jnp.exp(-g * g - _LOG_TWO_PI - log_ndtr(g) - log_ndtr(-g))
+
+

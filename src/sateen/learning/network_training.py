@@ -7,6 +7,7 @@ checkpoint changes a bit of the result.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import exists
@@ -26,7 +27,7 @@ from sateen.core.tensors import read_tensors, write_tensors
 from sateen.learning.inputs import FloatArray, Sample
 from sateen.learning.network import Array, Net, Precision, Rows, log_likelihood, rows_of
 
-__all__ = ["Batches", "CountLoss", "Course", "Loss", "Trained", "Trainer", "first_weights", "key_of"]
+__all__ = ["Batches", "CountLoss", "Course", "Loss", "Trained", "Trainer", "first_weights"]
 
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
@@ -89,6 +90,19 @@ class Trained(NamedTuple):
     losses: FloatArray
 
 
+class _Chance(NamedTuple):
+    """What chance decides: an epoch reads all rows once, from one of `starts` on and round to it; `key` is for noise."""
+
+    starts: npt.NDArray[np.int32]
+    key: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, batches: Batches, steps: int, seed: Sequence[int]) -> _Chance:
+        rng, epochs = np.random.default_rng(seed), steps * batches.batch // batches.size + 1
+        starts = rng.integers(batches.size, size=epochs, dtype=np.int32)
+        return cls(starts, rng.integers(2**32, size=2, dtype=np.uint32))
+
+
 class _State(NamedTuple):
     """What has been learned, what Adam remembers of the slopes so far, and the sum of the losses in each slot."""
 
@@ -102,29 +116,24 @@ def _advance(
     state: _State,
     rows: Rows,
     fixed: Any,
-    key: Array,
-    first: Array,
-    last: Array,
+    chance: _Chance,
+    first: int,
+    last: int,
     course: Course,
     *,
     loss: Loss,
     size: int,
     batch: int,
 ) -> _State:
-    """The state after the steps from `first` up to `last`.
-
-    An epoch reads all rows once, from a random place on and round to it again.
-    """
+    """The state after the steps from `first` up to `last`."""
     per_epoch = -(-size // batch)
-    for_batches, for_noise = jax.random.split(key)
     slots = jnp.minimum(_SLOTS, course.steps)
+    key = jax.random.wrap_key_data(chance.key)
 
     def step(place: Array, state: _State) -> _State:
-        start = jax.random.randint(jax.random.fold_in(for_batches, place // per_epoch), (), 0, size)
-        start = (start + (place % per_epoch) * batch) % size if batch < size else 0
+        start = (chance.starts[place // per_epoch] + (place % per_epoch) * batch) % size if batch < size else 0
         own = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
-        noise = jax.random.fold_in(for_noise, place)
-        value, slope = jax.value_and_grad(loss)(state.parameters, own, noise, fixed)
+        value, slope = jax.value_and_grad(loss)(state.parameters, own, jax.random.fold_in(key, place), fixed)
         move, memory = _ADAM.update(slope, state.memory)
         share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
         rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
@@ -162,10 +171,18 @@ class Trainer:
         self._progress.finish()
 
     def train(
-        self, name: str, loss: Loss, start: Array, batches: Batches, fixed: Any, key: Array, course: Course
+        self,
+        name: str,
+        loss: Loss,
+        start: npt.NDArray[Any],
+        batches: Batches,
+        fixed: Any,
+        course: Course,
+        seed: Sequence[int],
     ) -> Trained:
         """`start` after all steps of the course, or after those that were made before Ctrl-C."""
-        state, done = self._begun(name, _State(start, _ADAM.init(start), jnp.zeros(_SLOTS, start.dtype)))
+        state, done = self._begun(name, start)
+        chance = _Chance.of(batches, course.steps, seed)
         advance = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
         pace = 1
         try:
@@ -174,7 +191,7 @@ class Trainer:
             self._progress.advance(done)
             while done < course.steps:
                 count, began = min(pace, course.steps - done), time.perf_counter()
-                later = advance(state, batches.rows, fixed, key, done, done + count, course)
+                later = advance(state, batches.rows, fixed, chance, done, done + count, course)
                 state, done = jax.block_until_ready(later), done + count  # together, whenever Ctrl-C comes
                 wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
                 pace = max(1, min(8 * count, wished))  # the first call compiles, and tells little
@@ -188,12 +205,14 @@ class Trainer:
             self._save(name, state, done)
         return _trained(state, done, course)
 
-    def _begun(self, name: str, state: _State) -> tuple[_State, int]:
-        """The state that the checkpoint has under a name, if any, and after how many steps it was."""
+    def _begun(self, name: str, start: npt.NDArray[Any]) -> tuple[_State, int]:
+        """Where training begins, or the state that the checkpoint has under the name; and after how many steps."""
+        shape = jax.eval_shape(lambda at: _State(at, _ADAM.init(at), jnp.zeros(_SLOTS, at.dtype)), start)
+        leaves, structure = jax.tree.flatten(shape)
         if name not in self._done:
-            return state, 0
-        leaves, structure = jax.tree.flatten(state)
-        stored = [jnp.asarray(self._kept[f"{name}/{place}"], leaf.dtype) for place, leaf in enumerate(leaves)]
+            zeros = [np.zeros(leaf.shape, leaf.dtype) for leaf in leaves[1:]]
+            return jax.tree.unflatten(structure, [start, *zeros]), 0
+        stored = [self._kept[f"{name}/{place}"].astype(leaf.dtype) for place, leaf in enumerate(leaves)]
         return jax.tree.unflatten(structure, stored), self._done[name]
 
     def _keep(self, name: str, state: _State, done: int) -> None:
@@ -209,15 +228,10 @@ class Trainer:
             write_tensors(self._file, "checkpoint", 1, content, self._kept)
 
 
-def first_weights(net: Net, sample: Sample, key: Array, precision: Precision) -> Array:
+def first_weights(net: Net, sample: Sample, seed: Sequence[int], precision: Precision) -> npt.NDArray[Any]:
     """Random weights whose output is near the g of the frequency among all decided runs."""
     satisfied, decided = float(sample.satisfied.sum()), float((sample.trials - sample.undecided).sum())
-    return net.first_weights(key, (satisfied + 0.5) / (decided + 1.0), precision)
-
-
-def key_of(seed: int, purpose: int) -> Array:
-    """A key of JAX's for one purpose among those of a seed."""
-    return jax.random.key(int(np.random.SeedSequence(seed, spawn_key=(purpose,)).generate_state(1)[0]))
+    return net.first_weights(seed, (satisfied + 0.5) / (decided + 1.0)).astype(precision)
 
 
 def _checkpoint(file: File | None, mark: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, int], float]:

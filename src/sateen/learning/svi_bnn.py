@@ -41,7 +41,7 @@ from sateen.learning.network import (
     log_ways,
     window_of,
 )
-from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer, first_weights, key_of
+from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer, first_weights
 from sateen.learning.record import Record
 from sateen.learning.scale import check_input_scale, choose_inputs
 from sateen.learning.svi_bnn_posterior import BNNPosterior
@@ -172,19 +172,15 @@ class SVIBNN:
         batches, window = Batches.of(sample, self.batch, seed, self.precision), window_of(sample)
         rest = 0.0 if self.cooling else 1.0
         decay = min(max(net.inputs, 1), 10) if self.weight_decay is None else self.weight_decay
-        start = first_weights(net, sample, key_of(seed, 0), self.precision)
-        course = Course(first, self.pretraining_rate, rest)
-        alone = trainer.train(
-            "net", CountLoss(net, window), start, batches, decay / len(sample), key_of(seed, 1), course
-        )
+        start = first_weights(net, sample, [seed, 2], self.precision)
+        course, fixed = Course(first, self.pretraining_rate, rest), np.asarray(decay / len(sample), self.precision)
+        alone = trainer.train("net", CountLoss(net, window), start, batches, fixed, course, [seed, 3])
         if trainer.interrupted:
             raise KeyboardInterrupt  # nothing is believed yet
-        spread = np.full(net.size, self.prior_scale / self.width)
-        centre, spread = jnp.asarray(alone.parameters), jnp.asarray(spread, self.precision)
-        guide = jnp.stack([centre, jnp.log(_FIRST_SPREAD * spread)])
-        fixed = (centre, spread, jnp.asarray(len(sample), self.precision))
-        course = Course(second, self.rate, rest)
-        q = trainer.train("guide", Bound(net, window), guide, batches, fixed, key_of(seed, 2), course)
+        spread = np.full_like(alone.parameters, self.prior_scale / self.width)
+        guide = np.stack([alone.parameters, np.log(_FIRST_SPREAD * spread)])
+        prior = alone.parameters, spread, np.asarray(len(sample), self.precision)
+        q = trainer.train("guide", Bound(net, window), guide, batches, prior, Course(second, self.rate, rest), [seed, 4])
         if not q.done:
             raise KeyboardInterrupt
         if not np.isfinite(q.parameters).all():
@@ -210,12 +206,14 @@ class Bound:
 
 def noisy_output(net: Net, mean: Array, variance: Array, x: Array, key: Array) -> Array:
     """g at each row of `x`, each under a network of its own with independent normal weights, one layer at a time."""
-    values = x
-    for place, (own, spread) in enumerate(zip(net.layers(mean), net.layers(variance), strict=True)):
-        values = net.activate(values) if place else values
-        middle = values @ own[0] + own[1]
+    widths = [columns for _, columns in net.shapes]
+    noise = jax.random.normal(key, (len(x), sum(widths)), mean.dtype)
+    values, start = x, 0
+    for own, spread, width in zip(net.layers(mean), net.layers(variance), widths, strict=True):
+        values = net.activate(values) if start else values
         deviation = jnp.sqrt((values * values) @ spread[0] + spread[1])
-        values = middle + deviation * jax.random.normal(jax.random.fold_in(key, place), middle.shape, middle.dtype)
+        values = values @ own[0] + own[1] + deviation * noise[:, start : start + width]
+        start += width
     return values[:, 0]
 
 
@@ -228,7 +226,7 @@ def divergence(mean: Array, log_deviation: Array, centre: Array, spread: Array) 
 def _drawn(parameters: Any, count: int, seed: int) -> Any:
     """Networks drawn from q, a row of weights each."""
     mean, log_deviation = parameters
-    noise = np.random.default_rng([seed, 2]).standard_normal((count, len(mean)), dtype=np.float32)
+    noise = np.random.default_rng([seed, 5]).standard_normal((count, len(mean)), dtype=np.float32)
     return (mean + np.exp(log_deviation) * noise).astype(mean.dtype)
 
 

@@ -47,11 +47,7 @@ class BNNPosterior(LearnedPosterior):
     def __post_init__(self) -> None:
         for name in ("centre", "mean", "spread", "draws"):
             values = np.array(getattr(self, name), self.recipe.precision)
-            if (
-                values.shape[-1] != self.net.size
-                or values.ndim != 1 + (name == "draws")
-                or not np.isfinite(values).all()
-            ):
+            if values.shape[-1] != self.net.size or values.ndim != 1 + (name == "draws") or not np.isfinite(values).all():
                 raise InputError(f"{name} is no set of weights of {self.net}")
             object.__setattr__(self, name, sealed(values))
 
@@ -89,10 +85,8 @@ class BNNPosterior(LearnedPosterior):
 
     def _slope(self, unit: FloatArray) -> FloatArray:
         with self._arithmetic():
-            weights = jnp.asarray(self.draws)
-            blocks = [
-                (count, _mean_slope(self.net, weights, x)) for count, x in blocks(unit, _ROWS, self.recipe.precision)
-            ]
+            weights = jax.device_put(self.draws)
+            blocks = [(count, _mean_slope(self.net, weights, x)) for count, x in blocks(unit, _ROWS, self.recipe.precision)]
             return np.concatenate([np.asarray(slopes, np.float64)[:count] for count, slopes in blocks])
 
     def parts(self) -> Parts:
@@ -116,7 +110,7 @@ class BNNPosterior(LearnedPosterior):
     def _of_draws(self, unit: FloatArray, weights: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """f of each network, a row each, at some of the points after the other."""
         with self._arithmetic():
-            networks = jnp.asarray(weights)
+            networks = jax.device_put(weights)
             for count, x in blocks(unit, _ROWS, self.recipe.precision):
                 yield np.asarray(_probabilities(self.net, networks, x))[:, :count]
 
