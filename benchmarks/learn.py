@@ -127,7 +127,7 @@ def small(options: argparse.Namespace) -> dict[str, Any]:
     methods = {name: make() for name, make in METHODS.items() if not options.methods or name in options.methods}
     rows = []
     for name in options.problems or ["a", "b", "c", "f", "h"]:
-        seeds = options.seeds if name == "a" else min(options.seeds, 3)
+        seeds = options.seeds if name in ("a", "f") else min(options.seeds, 3)
         rows += measure([name], methods, range(1, seeds + 1))
     return {"rows": rows}
 

@@ -56,7 +56,7 @@ def _chosen(observations: Observations, seed: int, progress: Progress) -> tuple[
     parameters = len(observations.relevant)
     points = int((observations.trials > observations.undecided).sum())
     matter = "1 parameter that matters" if parameters == 1 else f"{parameters} parameters that matter"
-    about = f"{points:,} points, {matter}"
+    about = f"{points:,} point{'' if points == 1 else 's'}, {matter}"
     if parameters <= _FEW_PARAMETERS:
         return SVIGP(), f"{about}; with up to {_FEW_PARAMETERS} a Gaussian process is the most accurate"
     if points < _POINTS_FOR_A_NETWORK:

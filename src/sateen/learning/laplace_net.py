@@ -1,9 +1,9 @@
 """Networks with a normal belief about their weights: the linearised Laplace approximation of an ensemble.
 
-Each network is trained to the mode w* of its posterior density, under independent normal priors of precision α. There
+Each network is trained to the mode w* of its posterior density, under independent normal priors of precision a. There
 its logarithm bends like the generalised Gauss-Newton matrix,
 
-    A = Σ_i I_i J_iᵀ J_i + α,
+    A = Σ_i I_i J_iᵀ J_i + a I,
 
 where J_i is the derivative of g by the weights at row i, and I_i Fisher's information on g in the counts of that row.
 The belief about the weights is N(w*, A^-1), and g is taken to be linear in them.
@@ -58,6 +58,7 @@ _MANY_POINTS: Final = 300_000
 _BATCH: Final = 256
 _BATCH_OF_MANY: Final = 512  # where there are many points, less noise is worth its price
 _CHUNK: Final = 500  # rows whose derivatives are held at once; also keeps sums in single precision short
+_SETTLED: Final = 2.0  # nats
 _GRADIENT_ROWS: Final = 16_384
 _FIRST_JITTER: Final = 1e-7  # of the largest curvature, where rounding made A indefinite
 
@@ -132,10 +133,8 @@ class LaplaceNet:
                 for place, one in enumerate(trained)
             ]
         values = log_ways(sample) - len(sample) * np.mean([one.losses for one in trained], axis=0)
-        verdict = self._verdict(trained, beliefs, trainer.interrupted)
-        record = Record(
-            "log-likelihood", trained[0].ends, values, verdict, trainer.seconds, trainer.interrupted, notes
-        )
+        verdict = self._verdict(trained, len(sample), trainer.interrupted)
+        record = Record("log-likelihood", trained[0].ends, values, verdict, trainer.seconds, trainer.interrupted, notes)
         return LaplacePosterior(
             self,
             Training(observations),
@@ -170,10 +169,21 @@ class LaplaceNet:
             raise InputError(f"the fit diverged; lower rate, which is {self.rate:g}")
         return found
 
-    def _verdict(self, trained: list[Trained], beliefs: list[Belief], interrupted: bool) -> str:
+    def _verdict(self, trained: list[Trained], rows: int, interrupted: bool) -> str:
+        """Whether the loss of every network over the last tenth of the steps is that of the tenth before, up to noise."""
         if interrupted:
             done = sum(one.done == self.steps for one in trained)
-            return f"interrupted with {done} of {self.nets} networks trained: fit again, with a checkpoint to go on from"
+            trained_so_far = f"interrupted with {done} of {self.nets} networks trained"
+            return f"{trained_so_far}: fit again, with a checkpoint to go on from"
+        for one in trained:
+            tenth = max(2, len(one.losses) // 10)
+            if len(one.losses) < 3 * tenth:
+                return f"{self.steps} steps are too few to tell whether the networks have settled: raise steps"
+            last, before = one.losses[-tenth:], one.losses[-2 * tenth : -tenth]
+            rise = rows * float(before.mean() - last.mean())
+            noise = 3.0 * rows * float(np.sqrt((last.var() + before.var()) / tenth))
+            if rise > max(_SETTLED, noise):
+                return f"the log-likelihood still rose by {rise:.3g} nats in the last tenth of the steps: raise steps"
         return "converged"
 
 

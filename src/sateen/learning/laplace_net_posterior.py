@@ -45,8 +45,8 @@ class LaplacePosterior(LearnedPosterior):
     misfit: float
 
     def __post_init__(self) -> None:
-        shapes = {"weights": (len(self.weights), self.net.size)}
-        shapes["factors"] = (*shapes["weights"], np.shape(self.factors)[-1])
+        table = (len(self.weights), self.net.size)
+        shapes: dict[str, tuple[int, ...]] = {"weights": table, "factors": (*table, np.shape(self.factors)[-1])}
         for name, shape in shapes.items():
             values = np.array(getattr(self, name), self.recipe.precision)
             if values.shape != shape or not np.isfinite(values).all():
@@ -57,7 +57,7 @@ class LaplacePosterior(LearnedPosterior):
         """Refused: networks that are linear around trained weights have no prior that has not seen the data."""
         raise InputError(
             f"{self.kind} believes in networks made linear where the data led them, so no prior for kl() has not seen "
-            "the data; use bound_error(method='betting'), or learn with SVIBNN, or with a Gaussian process and split=0.3"
+            "the data; use bound_error(method='betting'), or learn with SVIBNN, or a Gaussian process with split=0.3"
         )
 
     @property
@@ -90,17 +90,17 @@ class LaplacePosterior(LearnedPosterior):
                 weights, matrix = jax.device_put(own), jax.device_put(factor)
                 mine, start = np.flatnonzero(choice == place), 0
                 for count, x in self._blocks_of(unit):
-                    middle, moved = (np.asarray(values, np.float64)[:count] for values in _moves(self.net, weights, matrix, x))
+                    found = _moves(self.net, weights, matrix, x)
+                    middle, moved = (np.asarray(values, np.float64)[:count] for values in found)
                     phi[mine, start : start + count] += middle + noise[mine] @ moved.T
                     start += count
-        return np.sin(np.clip(phi, 0.0, np.pi / 2.0)) ** 2
+        return np.asarray(np.sin(np.clip(phi, 0.0, np.pi / 2.0)) ** 2)
 
     def _slope(self, unit: FloatArray) -> FloatArray:
         with self._arithmetic():
             weights = jax.device_put(self.weights)
             found = [
-                np.asarray(_mean_slope(self.net, weights, x), np.float64)[:count]
-                for count, x in self._blocks_of(unit)
+                np.asarray(_mean_slope(self.net, weights, x), np.float64)[:count] for count, x in self._blocks_of(unit)
             ]
         return np.concatenate(found)
 

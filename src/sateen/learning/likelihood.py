@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, sqrt
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, gammaln, log_expit, log_ndtr, ndtr
+from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr
 
 from sateen.core.counts import sealed
 from sateen.learning.inputs import FloatArray, Sample
 
 __all__ = ["Counts", "Link", "inverse_link", "normal_nodes", "tilted_moments"]
 
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Link: TypeAlias = Literal["probit", "logit"]
 Triple: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 _HALF_LOG_TWO_PI: Final = 0.9189385332046727
@@ -35,8 +35,9 @@ _CENSORED_NODES: Final = 64  # for a censored row, where ln L bends at both ends
 _WIDE: Final = 1.0  # variance
 _TILTED_NODES: Final = 64
 _CHUNK: Final = 1 << 17  # values of g at once
-_MIXTURE_CHUNK: Final = 1 << 20  # terms of the sum over j at once
-_FACTORIALS: Final = 1 << 20  # up to here ln n! is tabulated
+_TINY: Final = 1e-300
+_FAINT: Final = 1e-200  # a probability from which on logarithms are used
+_HUGE: Final = 700.0  # whose exponential a float still holds
 _FAR: Final = 20.0  # nats below its peak a density counts as over; twice that is too far out
 
 
@@ -50,6 +51,33 @@ def normal_nodes(n: int) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of Gauss-Hermite quadrature for the standard normal; the weights sum to 1."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     return sealed(nodes), sealed(weights / weights.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chances:
+    """f at latent values: ln f and ln(1 - f), the sizes of their slopes, and ln of the slope of f with its own slope.
+
+    So (ln f)'' = rise (steepness - rise) and (ln(1 - f))'' = -fall (steepness + fall).
+    """
+
+    log_f: FloatArray
+    log_not: FloatArray
+    rise: FloatArray
+    fall: FloatArray
+    log_slope: FloatArray
+    steepness: FloatArray
+
+    @classmethod
+    def at(cls, g: FloatArray, link: Link) -> _Chances:
+        if link == "logit":
+            log_f, log_not, rise, fall = log_expit(g), log_expit(-g), expit(-g), expit(g)
+            return cls(log_f, log_not, rise, fall, log_f + log_not, rise - fall)
+        log_f, log_not, log_slope = log_ndtr(g), log_ndtr(-g), -0.5 * g * g - _HALF_LOG_TWO_PI
+        return cls(log_f, log_not, np.exp(log_slope - log_f), np.exp(log_slope - log_not), log_slope, -g)
+
+    def __getitem__(self, rows: Any) -> _Chances:
+        columns = (self.log_f, self.log_not, self.rise, self.fall, self.log_slope, self.steepness)
+        return _Chances(*(column[rows] for column in columns))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,22 +119,16 @@ class Counts:
         """ln L and its first two derivatives at latent values: one for each row, or a row of them for each."""
         shape = (-1,) + (1,) * (g.ndim - 1)
         trials, satisfied = self.trials.reshape(shape), self.satisfied.reshape(shape)
-        log_f, log_not, rise, fall = _log_chances(g, self.link)
-        spread = np.zeros(())
-        constant = gammaln(trials + 1.0) - gammaln(satisfied + 1.0) - gammaln(trials - satisfied + 1.0)
-        if (censored := np.flatnonzero(self.undecided)).size:
-            # A mixture over j is the binomial at its mean count, plus what the spread of j adds to the curvature.
-            satisfied, spread, excess = self._mixture(censored, log_f, log_not)
-            value = constant + self.satisfied.reshape(shape) * log_f
-            value = value + (trials - self.satisfied.reshape(shape)) * log_not + excess
-        else:
-            value = constant + satisfied * log_f + (trials - satisfied) * log_not
         violated = trials - satisfied
+        chances = _Chances.at(g, self.link)
+        log_f, log_not, rise, fall = chances.log_f, chances.log_not, chances.rise, chances.fall
+        ways = gammaln(trials + 1.0) - gammaln(satisfied + 1.0) - gammaln(violated + 1.0)
+        value = ways + satisfied * log_f + violated * log_not
         slope = satisfied * rise - violated * fall
-        if self.link == "logit":
-            return value, slope, spread - trials * rise * fall
-        bend = satisfied * rise * (g + rise) + violated * fall * (fall - g)
-        return value, slope, spread * (rise + fall) ** 2 - bend
+        bend = satisfied * rise * (chances.steepness - rise) - violated * fall * (chances.steepness + fall)
+        if (rows := np.flatnonzero(self.undecided)).size:
+            value[rows], slope[rows], bend[rows] = self._censored(rows, chances[rows])
+        return value, slope, bend
 
     def expected(self, mean: FloatArray, variance: FloatArray) -> Triple:
         """The means of ln L and of its first two derivatives, under a normal latent value for each row."""
@@ -124,67 +146,70 @@ class Counts:
                     column[own] = values @ weights
         return result
 
-    def _mixture(self, rows: npt.NDArray[np.intp], log_f: FloatArray, log_not: FloatArray) -> Triple:
-        """For every row the mean and the variance of the true count given g, and ln L minus its first term."""
-        mean = np.broadcast_to(self.satisfied.reshape((-1,) + (1,) * (log_f.ndim - 1)), log_f.shape).copy()
-        variance, excess = np.zeros(log_f.shape), np.zeros(log_f.shape)
-        largest = int(self.trials[rows].max())
-        table = gammaln(np.arange(largest + 1.0) + 1.0) if largest < _FACTORIALS else None
-        width = np.minimum(self.undecided[rows] + 1, 8.0 * np.sqrt(self.trials[rows]) + 40.0).max()
-        step = max(1, int(_MIXTURE_CHUNK // (width * max(1, log_f[:1].size))))
-        for start in range(0, len(rows), step):
-            own = rows[start : start + step]
-            shape = (-1,) + (1,) * (log_f.ndim - 1)
-            columns = (self.satisfied[own], self.undecided[own], self.trials[own])
-            low, free, trials = (column.reshape(shape) for column in columns)
-            found = _true_counts(low, free, trials, log_f[own], log_not[own], table)
-            mean[own], variance[own], excess[own] = found
-        return mean, variance, excess
+    def _censored(self, rows: npt.NDArray[np.intp], chances: _Chances) -> Triple:
+        """ln L and its derivatives for rows with undecided runs.
+
+        L is a difference of two tails of the binomial distribution, taken on the side where they are small; and the
+        derivative of a tail by f is the density of an order statistic.
+        """
+        log_f, log_not, rise, fall = chances.log_f, chances.log_not, chances.rise, chances.fall
+        shape = (-1,) + (1,) * (log_f.ndim - 1)
+        low, trials = self.satisfied[rows].reshape(shape), self.trials[rows].reshape(shape)
+        high = low + self.undecided[rows].reshape(shape)
+        above = trials * np.exp(log_f) > 0.5 * (low + high)
+        small = np.exp(np.where(above, log_not, log_f))
+        nearer = _tail(np.where(above, trials - high, low), trials, small)
+        farther = _tail(np.where(above, trials - low, high) + 1.0, trials, small)
+        value = np.log(np.maximum(nearer - farther, _TINY))
+        # The slopes of the two tails, relative to L, and how each bends.
+        into = np.exp(np.minimum(_log_density(low, trials, log_f, log_not) + chances.log_slope - value, _HUGE))
+        out = np.exp(np.minimum(_log_density(high + 1.0, trials, log_f, log_not) + chances.log_slope - value, _HUGE))
+        slope = into - out
+        into_bend = into * ((low - 1.0) * rise - (trials - low) * fall + chances.steepness)
+        out_bend = out * (high * rise - (trials - high - 1.0) * fall + chances.steepness)
+        bend = into_bend - out_bend - slope * slope
+        if (lost := nearer <= _FAINT).any():
+            low, high, trials = (np.broadcast_to(column, lost.shape)[lost] for column in (low, high, trials))
+            value[lost], slope[lost], bend[lost] = _at_the_end(low, high, trials, chances[lost], above[lost])
+        return value, slope, np.minimum(bend, 0.0)
 
 
-def _log_chances(g: FloatArray, link: Link) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """ln f, ln(1 - f), and the sizes of their slopes in g."""
-    if link == "logit":
-        return log_expit(g), log_expit(-g), expit(-g), expit(g)
-    log_f, log_not = log_ndtr(g), log_ndtr(-g)
-    log_density = -0.5 * g * g - _HALF_LOG_TWO_PI
-    return log_f, log_not, np.exp(log_density - log_f), np.exp(log_density - log_not)
+def _at_the_end(low: FloatArray, high: FloatArray, trials: FloatArray, chances: _Chances, above: BoolArray) -> Triple:
+    """ln L and its derivatives where f lies so far from [low, high] that only the end next to it counts.
 
-
-def _true_counts(
-    low: FloatArray,
-    free: FloatArray,
-    trials: FloatArray,
-    log_f: FloatArray,
-    log_not: FloatArray,
-    table: FloatArray | None,
-) -> Triple:
-    """Mean and variance of the true count j in [low, low + free], and ln of the sum over j minus ln of its first term.
-
-    Where the interval is long, only the window of it counts in which the binomial distribution lives, 8 deviations
-    or more on each side; what lies beyond is less than rounding.
+    There the terms of L are a geometric series, so that the true count has a mean and a variance in closed form; and a
+    mixture of binomials is the binomial at the mean count, plus what the variance adds to the curvature.
     """
-    width = int(min(free.max() + 1, ceil(8.0 * sqrt(trials.max()) + 40.0)))
-    centre = np.floor(trials * np.exp(log_f)) - width // 2
-    first = np.clip(centre, low, np.maximum(low, low + free - width + 1))
-    j = first[..., None] + np.arange(width)
-    inside = j <= (low + free)[..., None]
-    j = np.minimum(j, trials[..., None])
+    log_f, log_not, rise, fall = chances.log_f, chances.log_not, chances.rise, chances.fall
+    end, odds = np.where(above, high, low), np.where(above, log_not - log_f, log_f - log_not)
+    inward, outward = np.where(above, end, trials - end), np.where(above, trials - end, end)
+    log_ratio = np.minimum(np.log(np.maximum(inward, _TINY) / (outward + 1.0)) + odds, -1e-9)
+    terms = high - low + 1.0
+    ratio, rest = np.exp(log_ratio), np.exp(np.maximum(terms * log_ratio, -_HUGE))
+    gap, whole = -np.expm1(log_ratio), -np.expm1(terms * log_ratio)
+    mean = ratio / gap - terms * rest / whole
+    variance = np.maximum(ratio / gap**2 - terms**2 * rest / whole**2, 0.0)
+    count = np.where(above, end - mean, end + mean)
+    ways = gammaln(trials + 1.0) - gammaln(end + 1.0) - gammaln(trials - end + 1.0)
+    value = ways + end * log_f + (trials - end) * log_not + np.log(whole / gap)
+    slope = count * rise - (trials - count) * fall
+    bend = count * rise * (chances.steepness - rise) - (trials - count) * fall * (chances.steepness + fall)
+    return value, slope, bend + variance * (rise + fall) ** 2
 
-    def log_factorial(count: FloatArray) -> FloatArray:
-        return np.asarray(gammaln(count + 1.0)) if table is None else table[count.astype(np.intp)]
 
-    odds = (log_f - log_not)[..., None]
-    ways = log_factorial(low) + log_factorial(trials - low)  # of the first term, to which all are compared
-    terms = (j - low[..., None]) * odds + ways[..., None] - log_factorial(j) - log_factorial(trials[..., None] - j)
-    terms[~inside] = -np.inf
-    peak = terms.max(axis=-1, keepdims=True)
-    weights = np.exp(terms - peak)
-    total = weights.sum(axis=-1)
-    weights /= total[..., None]
-    mean = (weights * j).sum(axis=-1)
-    variance = (weights * (j - mean[..., None]) ** 2).sum(axis=-1)
-    return mean, variance, peak[..., 0] + np.log(total)
+def _tail(count: FloatArray, trials: FloatArray, f: FloatArray) -> FloatArray:
+    """P(X >= count) for a binomial X."""
+    inside = (count >= 1.0) & (count <= trials)
+    tail = betainc(np.where(inside, count, 1.0), np.where(inside, trials - count, 0.0) + 1.0, f)
+    return np.where(inside, tail, np.where(count < 1.0, 1.0, 0.0))
+
+
+def _log_density(count: FloatArray, trials: FloatArray, log_f: FloatArray, log_not: FloatArray) -> FloatArray:
+    """The log of the derivative of P(X >= count) by f."""
+    inside = (count >= 1.0) & (count <= trials)
+    least, others = np.where(inside, count, 1.0), np.where(inside, trials - count, 0.0)
+    ways = gammaln(trials + 1.0) - gammaln(least) - gammaln(others + 1.0)
+    return np.where(inside, ways + (least - 1.0) * log_f + others * log_not, -np.inf)
 
 
 def tilted_moments(counts: Counts, mean: FloatArray, variance: FloatArray, start: FloatArray) -> Triple:

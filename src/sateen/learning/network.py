@@ -151,7 +151,8 @@ def window_of(sample: Sample) -> int:
     """
     if not sample.censored:
         return 0
-    return ceil(min(sample.undecided.max() + 1.0, 8.0 * sqrt(sample.trials.max()) + 40.0))
+    widest: float = min(sample.undecided.max() + 1.0, 8.0 * sqrt(sample.trials.max()) + 40.0)
+    return ceil(widest)
 
 
 def log_ways(sample: Sample) -> float:
@@ -250,5 +251,3 @@ def _of_one_run(link: Link, g: Array) -> Array:
     if link == "logit":
         return jnp.exp(jax.nn.log_sigmoid(g) + jax.nn.log_sigmoid(-g))
     return jnp.exp(-g * g - _LOG_TWO_PI - log_ndtr(g) - log_ndtr(-g))
-
-

@@ -31,6 +31,7 @@ __all__ = ["Batches", "CountLoss", "Course", "Loss", "Trained", "Trainer", "firs
 
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
+_RESERVOIR: Final = 1 << 22  # standard normal numbers
 _SLOTS: Final = 100  # equal parts of all steps, over each of which the loss is averaged
 _ADAM: Final = optax.scale_by_adam()
 
@@ -38,8 +39,11 @@ _ADAM: Final = optax.scale_by_adam()
 class Loss(Protocol):
     """What Adam lowers; it is compiled in, so it is hashable, and two that are equal do the same."""
 
-    def __call__(self, parameters: Array, rows: Rows, key: Array, fixed: Any) -> Array:
-        """The loss for each row, as a batch of rows tells it; `key` is that of the step, `fixed` what never moves."""
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
+        """The loss for each row, as a batch of rows tells it; `fixed` is what never moves."""
+
+    def noise(self, batch: int) -> int:
+        """How many standard normal numbers a batch of rows asks for."""
 
     def __hash__(self) -> int:
         """What tells one compiled loss from another."""
@@ -52,7 +56,11 @@ class CountLoss:
     net: Net
     window: int
 
-    def __call__(self, parameters: Array, rows: Rows, key: Array, fixed: Any) -> Array:
+    def noise(self, batch: int) -> int:
+        """None is asked for."""
+        return 0
+
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
         """As `Loss` says; `fixed` is the precision of the prior, divided by the number of all rows."""
         fit = jnp.mean(log_likelihood(self.net.link, self.net.output(parameters, rows.x), rows, self.window))
         return 0.5 * jnp.sum(fixed * parameters**2) - fit
@@ -91,16 +99,26 @@ class Trained(NamedTuple):
 
 
 class _Chance(NamedTuple):
-    """What chance decides: an epoch reads all rows once, from one of `starts` on and round to it; `key` is for noise."""
+    """What chance decides. An epoch reads all rows once, from one of `starts` on and round to it.
 
-    starts: npt.NDArray[np.int32]
-    key: npt.NDArray[np.uint32]
+    A step reads its noise in the `reservoir` of standard normal numbers, from one of `places` on. To draw them anew for
+    every step would take five times as long as all the rest of it.
+    """
+
+    starts: Array
+    places: Array
+    reservoir: Array
 
     @classmethod
-    def of(cls, batches: Batches, steps: int, seed: Sequence[int]) -> _Chance:
+    def of(cls, batches: Batches, steps: int, noise: int, seed: Sequence[int]) -> _Chance:
         rng, epochs = np.random.default_rng(seed), steps * batches.batch // batches.size + 1
         starts = rng.integers(batches.size, size=epochs, dtype=np.int32)
-        return cls(starts, rng.integers(2**32, size=2, dtype=np.uint32))
+        if not noise:
+            return cls(*map(jax.device_put, (starts, starts[:0], starts[:0])))
+        size = noise + _RESERVOIR
+        places = rng.integers(size - noise, size=steps, dtype=np.int32)
+        reservoir = rng.standard_normal(size, dtype=np.float32).astype(batches.rows.x.dtype)
+        return cls(*map(jax.device_put, (starts, places, reservoir)))
 
 
 class _State(NamedTuple):
@@ -128,12 +146,13 @@ def _advance(
     """The state after the steps from `first` up to `last`."""
     per_epoch = -(-size // batch)
     slots = jnp.minimum(_SLOTS, course.steps)
-    key = jax.random.wrap_key_data(chance.key)
+    count = loss.noise(batch)
 
     def step(place: Array, state: _State) -> _State:
         start = (chance.starts[place // per_epoch] + (place % per_epoch) * batch) % size if batch < size else 0
         own = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
-        value, slope = jax.value_and_grad(loss)(state.parameters, own, jax.random.fold_in(key, place), fixed)
+        noise = jax.lax.dynamic_slice_in_dim(chance.reservoir, chance.places[place], count) if count else None
+        value, slope = jax.value_and_grad(loss)(state.parameters, own, noise, fixed)
         move, memory = _ADAM.update(slope, state.memory)
         share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
         rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
@@ -182,7 +201,7 @@ class Trainer:
     ) -> Trained:
         """`start` after all steps of the course, or after those that were made before Ctrl-C."""
         state, done = self._begun(name, start)
-        chance = _Chance.of(batches, course.steps, seed)
+        chance = _Chance.of(batches, course.steps, loss.noise(batches.batch), seed)
         advance = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
         pace = 1
         try:
@@ -192,7 +211,7 @@ class Trainer:
             while done < course.steps:
                 count, began = min(pace, course.steps - done), time.perf_counter()
                 later = advance(state, batches.rows, fixed, chance, done, done + count, course)
-                state, done = jax.block_until_ready(later), done + count  # together, whenever Ctrl-C comes
+                state, done = jax.block_until_ready(later), done + count  # type: ignore[no-untyped-call, unused-ignore]
                 wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
                 pace = max(1, min(8 * count, wished))  # the first call compiles, and tells little
                 if time.perf_counter() - self._saved > _CHECKPOINT_SECONDS:

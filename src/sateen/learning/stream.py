@@ -128,9 +128,9 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Streamed:
-    """The belief that streaming ended with, the ELBO met on the way, and how far the last step still moved it.
+    """The belief that streaming ended with, the ELBO met on the way, and how far another step would move it.
 
-    `shift` is the mean square, over the directions of w, of how far its mean moved then, in deviations.
+    `shift` is the mean square of that move over the directions of w, in deviations.
     """
 
     q: Whitened
@@ -177,16 +177,15 @@ def by_batches(stream: Stream, batch: int, passes: int, rng: np.random.Generator
     """Stochastic natural-gradient steps, by mini-batches in a new random order in every pass.
 
     Steps are of a constant length while q is far off; in the last 70 % they get shorter so that the natural parameters
-    become the average of what these batches ask for. A last pass finds the ELBO. Ctrl-C ends it with what there is.
+    become the average of what these batches ask for. A last pass finds the ELBO, and how far a full step would move q.
+    Ctrl-C ends it with what there is.
     """
     count, size = len(stream), len(stream.basis.points)
-    natural = Natural(np.eye(size), np.zeros(size))
-    q, before, taken = natural.belief(), natural.belief(), 0
-    values: list[float] = []
-    steps = passes * -(-count // batch)
+    natural, taken, values = Natural(np.eye(size), np.zeros(size)), 0, []
+    q, steps = natural.belief(), passes * -(-count // batch)
     try:
         for _ in range(passes):
-            before, likelihood, order = q, 0.0, rng.permutation(count)
+            likelihood, order = 0.0, rng.permutation(count)
             for begin in range(0, count, batch):
                 rows = np.sort(order[begin : begin + batch])
                 swept = stream.sweep(q, rows, count / len(rows), step)
@@ -195,15 +194,18 @@ def by_batches(stream: Stream, batch: int, passes: int, rng: np.random.Generator
                 likelihood += swept.likelihood * len(rows) / count
                 q, taken = natural.belief(), taken + 1
             values.append(likelihood - _divergence(q))
-        values.append(stream.sweep(q, step=step).likelihood - _divergence(q))
+        swept = stream.sweep(q, step=step)
     except KeyboardInterrupt:
         return Streamed(q, tuple(values), np.inf, True)
-    return Streamed(q, tuple(values), _shift(before, q))
+    return Streamed(q, (*values, swept.likelihood - _divergence(q)), _shift(q, swept.asked.belief()))
 
 
 def _shift(before: Whitened, after: Whitened) -> float:
-    moved = after.root.T @ (after.mean - before.mean)
-    return float(moved @ moved) / len(moved)
+    """2 KL[after || before], for each direction: the squared move of the mean in deviations, if only that moves."""
+    moved = before.root.T @ (after.mean - before.mean)
+    widened = solve_triangular(after.root, before.root, lower=True, check_finite=False)
+    logs = 2.0 * (after.half_log_determinant - before.half_log_determinant)
+    return max(0.0, float((widened**2).sum()) - len(moved) + logs + float(moved @ moved)) / len(moved)
 
 
 def _divergence(q: Whitened) -> float:

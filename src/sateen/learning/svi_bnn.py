@@ -1,6 +1,6 @@
 """The paper's Bayesian neural network: independent normal weights, found by stochastic variational inference.
 
-A network with the weights w has f = Φ(g_w). First a deterministic network is trained; then q(w) = Π N(μ_i, σ_i²) climbs
+A network with the weights w has f = Φ(g_w). First a deterministic network is trained; then q(w) = Π N(m_i, s_i²) climbs
 
     ELBO = N/B Σ_batch E_q[ln p(count | g_w)] - KL[q ‖ N(trained weights, 1/m²)],
 
@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from math import ceil, log, sqrt
 from typing import Any, Final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,7 +24,7 @@ from sateen.core.prediction import Training
 from sateen.core.progress import SILENT, Progress
 from sateen.learning.gp_prior import check_whole
 from sateen.learning.gp_result import tidy
-from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, sample_of
+from sateen.learning.inputs import FloatArray, InputScale, Sample, sample_of
 from sateen.learning.network import (
     Activation,
     Array,
@@ -73,15 +72,15 @@ class SVIBNN:
     sateen.core.errors.InputError: activation is not 'relu'; did you mean leaky-relu?
     """
 
-    width: int = 30
+    width: int = 20
     activation: Activation = "silu"
     link: Link = "probit"
-    steps: int | None = 4000
+    steps: int | None = 10_000
     epochs: int | None = None
-    pretraining: int = 2000
+    pretraining: int = 8000
     batch: int = 100
     rate: float = 0.005
-    pretraining_rate: float = 0.01
+    pretraining_rate: float = 0.015
     weight_decay: float | None = None
     cooling: bool = True
     prior_scale: float = 1.0
@@ -114,12 +113,14 @@ class SVIBNN:
     def faithful(cls) -> SVIBNN:
         """The paper's settings: leaky ReLU, sigmoid, linear inputs, 500 and then 2000 epochs, constant rates."""
         return cls(
+            width=30,
             activation="leaky-relu",
             link="logit",
             steps=None,
             epochs=2000,
             pretraining=500,
             rate=0.001,
+            pretraining_rate=0.01,
             weight_decay=0.0,
             cooling=False,
             draws=1000,
@@ -180,7 +181,8 @@ class SVIBNN:
         spread = np.full_like(alone.parameters, self.prior_scale / self.width)
         guide = np.stack([alone.parameters, np.log(_FIRST_SPREAD * spread)])
         prior = alone.parameters, spread, np.asarray(len(sample), self.precision)
-        q = trainer.train("guide", Bound(net, window), guide, batches, prior, Course(second, self.rate, rest), [seed, 4])
+        course = Course(second, self.rate, rest)
+        q = trainer.train("guide", Bound(net, window), guide, batches, prior, course, [seed, 4])
         if not q.done:
             raise KeyboardInterrupt
         if not np.isfinite(q.parameters).all():
@@ -195,19 +197,25 @@ class Bound:
     net: Net
     window: int
 
-    def __call__(self, parameters: Array, rows: Rows, key: Array, fixed: Any) -> Array:
+    def noise(self, batch: int) -> int:
+        """One number for each unit and row."""
+        return batch * (2 * self.net.width + 1)
+
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
         """As `Loss` says; `fixed` are the means and deviations of the prior, and how many rows there are in all."""
         centre, spread, size = fixed
         mean, log_deviation = parameters
-        g = noisy_output(self.net, mean, jnp.exp(2.0 * log_deviation), rows.x, key)
+        g = noisy_output(self.net, mean, jnp.exp(2.0 * log_deviation), rows.x, noise.reshape(len(rows.x), -1))
         fit = jnp.mean(log_likelihood(self.net.link, g, rows, self.window))
         return divergence(mean, log_deviation, centre, spread) / size - fit
 
 
-def noisy_output(net: Net, mean: Array, variance: Array, x: Array, key: Array) -> Array:
-    """g at each row of `x`, each under a network of its own with independent normal weights, one layer at a time."""
+def noisy_output(net: Net, mean: Array, variance: Array, x: Array, noise: Array) -> Array:
+    """g at each row of `x`, each under a network of its own with independent normal weights, one layer at a time.
+
+    `noise` has a standard normal number for each unit, in the rows that `x` has.
+    """
     widths = [columns for _, columns in net.shapes]
-    noise = jax.random.normal(key, (len(x), sum(widths)), mean.dtype)
     values, start = x, 0
     for own, spread, width in zip(net.layers(mean), net.layers(variance), widths, strict=True):
         values = net.activate(values) if start else values

@@ -47,7 +47,8 @@ class BNNPosterior(LearnedPosterior):
     def __post_init__(self) -> None:
         for name in ("centre", "mean", "spread", "draws"):
             values = np.array(getattr(self, name), self.recipe.precision)
-            if values.shape[-1] != self.net.size or values.ndim != 1 + (name == "draws") or not np.isfinite(values).all():
+            fits = values.shape[-1] == self.net.size and values.ndim == 1 + (name == "draws")
+            if not fits or not np.isfinite(values).all():
                 raise InputError(f"{name} is no set of weights of {self.net}")
             object.__setattr__(self, name, sealed(values))
 
@@ -86,8 +87,11 @@ class BNNPosterior(LearnedPosterior):
     def _slope(self, unit: FloatArray) -> FloatArray:
         with self._arithmetic():
             weights = jax.device_put(self.draws)
-            blocks = [(count, _mean_slope(self.net, weights, x)) for count, x in blocks(unit, _ROWS, self.recipe.precision)]
-            return np.concatenate([np.asarray(slopes, np.float64)[:count] for count, slopes in blocks])
+            parts = [
+                np.asarray(_mean_slope(self.net, weights, x), np.float64)[:count]
+                for count, x in blocks(unit, _ROWS, self.recipe.precision)
+            ]
+            return np.concatenate(parts)
 
     def parts(self) -> Parts:
         shape = {"width": self.net.width, "activation": self.net.activation, "link": self.net.link}

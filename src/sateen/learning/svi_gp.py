@@ -295,7 +295,7 @@ class _Found:
 def _restless(shift: float) -> str:
     if shift <= _MOVED:
         return ""
-    return f"the last step still moved the posterior by {shift**0.5:.2g} deviations; raise passes"
+    return f"another step would move the posterior by {shift**0.5:.2g} deviations; raise passes"
 
 
 def _rows(points: Any) -> Rows:
