@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from processes import Small, observed
 
+from processes import Small, observed
 from sateen.core.errors import InputError
 from sateen.learning.ep_gp import EPGP
 from sateen.learning.expectation import evidence_slopes, propagate

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import DECADES, Stopper, observed, wave
 from scipy.special import ndtr
 
+from processes import DECADES, Stopper, observed, wave
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from processes import DECADES, Small, observed, wave
 from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from processes import DECADES, Small, observed, wave
 from sateen.core.errors import InputError
 from sateen.core.space import Space
 from sateen.learning.inputs import inputs_of, sample_of
@@ -103,7 +105,7 @@ def test_the_elbo_never_falls(link):
     start = Sites(np.full(3, 0.01), np.array([5.0, -5.0, 5.0]))
     converge(counts, problem.features, problem.spare, start, step=elbos.append)
     assert len(elbos) > 1
-    assert all(late >= early for early, late in zip(elbos, elbos[1:], strict=False))
+    assert all(late >= early for early, late in pairwise(elbos))
 
 
 def streamed(points=3000):
@@ -120,15 +122,13 @@ def streamed(points=3000):
 
 @pytest.mark.parametrize("single", [False, True])
 def test_reading_in_blocks_changes_nothing(single):
-    """5000 rows are two blocks. Single precision costs less than a thousandth of a deviation."""
+    """The best q stays where it is; 5000 rows are two blocks. Single precision moves it by less than a hundredth."""
     basis, x, counts, exact = streamed(5000)
-    stream = Stream(basis, x, counts, single)
-    some = np.arange(0, len(x), 10)
-    found = by_passes(stream, exact.q, 2, some)
-    moved = exact.q.root.T @ (found.q.mean - exact.q.mean)
-    assert np.abs(moved).max() < (1e-3 if single else 1e-5)
-    assert found.values[-1] == pytest.approx(exact.elbo, abs=1e-3 if single else 1e-4, rel=1e-5 if single else 0.0)
-    assert found.shift < 1e-4
+    swept = Stream(basis, x, counts, single).sweep(exact.q)
+    moved = exact.q.root.T @ (swept.asked.belief().mean - exact.q.mean)
+    assert np.abs(moved).max() < (1e-2 if single else 1e-4)
+    likelihood = exact_likelihood(exact, counts, basis, x).sum()
+    assert swept.likelihood == pytest.approx(likelihood, rel=1e-6 if single else 1e-12)
 
 
 def test_a_single_pass_from_few_rows_nearly_arrives():
@@ -137,11 +137,10 @@ def test_a_single_pass_from_few_rows_nearly_arrives():
     features = basis.features(x[few])
     start = converge(counts[few], features, basis.spare(features), Sites.guess(counts[few])).q
     found = by_passes(Stream(basis, x, counts, False), start, 1, np.arange(0, len(x), 10))
-    again = Stream(basis, x, counts, False).sweep(found.q)
-    divergence = exact.elbo - sum(exact_likelihood(exact, counts, basis, x))
-    assert divergence < 0  # it is minus the KL
+    moved = exact.q.root.T @ (found.q.mean - exact.q.mean)
     assert found.shift < 0.05
-    assert again.likelihood == pytest.approx(sum(exact_likelihood(exact, counts, basis, x)), abs=0.5)
+    assert np.abs(moved).max() < 0.05
+    assert found.values[0] < exact.elbo
 
 
 def exact_likelihood(exact, counts, basis, x):
@@ -234,7 +233,7 @@ def test_too_few_passes_are_said():
     posterior = SVIGP(passes=1, length_scales=0.5, variance=50.0, inputs="log").fit(observed(60), seed=1)
     assert not posterior.record.converged
     assert "raise passes" in posterior.record.verdict
-    few = SVIGP(batch=10, passes=1).fit(observed(60), seed=1)
+    few = SVIGP(batch=30, passes=1).fit(observed(60), seed=1)
     assert "another step would move the posterior" in few.record.verdict
 
 

@@ -170,7 +170,7 @@ class LaplaceNet:
         return found
 
     def _verdict(self, trained: list[Trained], rows: int, interrupted: bool) -> str:
-        """Whether the loss of every network over the last tenth of the steps is that of the tenth before, up to noise."""
+        """Whether the loss of each network in the last tenth of its steps is that of the tenth before, up to noise."""
         if interrupted:
             done = sum(one.done == self.steps for one in trained)
             trained_so_far = f"interrupted with {done} of {self.nets} networks trained"

@@ -186,8 +186,8 @@ def by_batches(stream: Stream, batch: int, passes: int, rng: np.random.Generator
     try:
         for _ in range(passes):
             likelihood, order = 0.0, rng.permutation(count)
-            for begin in range(0, count, batch):
-                rows = np.sort(order[begin : begin + batch])
+            for part in np.array_split(order, -(-count // batch)):  # of one size, so that none weighs more
+                rows = np.sort(part)
                 swept = stream.sweep(q, rows, count / len(rows), step)
                 late = max(0.0, taken - _HELD * steps)
                 natural = natural.towards(swept.asked, 1.0 / (1.0 / _FIRST_STEP + late))
