@@ -114,6 +114,8 @@ def _by_runs(
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.grid(axis="y", color=FAINT, linewidth=0.6)
         axes.set_xlabel("runs per point", fontsize=FONT_SIZE)
+    means = np.concatenate([rows.mean(axis=1) for curves in values.values() for rows in curves.values()])
+    panels[0].set_ylim(0.5 * means.min(), 1.5 * means.max())  # however wide the intervals of few trainings are
     panels[0].set_ylabel(label, fontsize=FONT_SIZE)
     _legend(figure, panels[0])
     return figure
