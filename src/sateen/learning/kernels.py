@@ -80,19 +80,19 @@ class Kernel:
 
     def between(self, x: npt.NDArray[_Floats], z: npt.NDArray[_Floats]) -> npt.NDArray[_Floats]:
         """The table of k(x_i, z_j), in the precision of x."""
-        squares = self._squares(x, z)
+        squares, log_variance = self._squares(x, z), x.dtype.type(np.log(self.variance))
         if self.name == "rbf":
-            squares *= -0.5
+            squares *= x.dtype.type(-0.5)
+            squares += log_variance
             table = np.exp(squares, out=squares)
         else:
             root = np.sqrt(squares)
-            root *= np.sqrt(5.0).astype(x.dtype)
+            root *= x.dtype.type(np.sqrt(5.0))
             squares *= x.dtype.type(5.0 / 3.0)
             squares += root
             squares += x.dtype.type(1.0)
-            np.negative(root, out=root)
+            np.subtract(log_variance, root, out=root)
             table = np.multiply(squares, np.exp(root, out=root), out=squares)
-        table *= x.dtype.type(self.variance)
         table += x.dtype.type(self.constant)
         return table
 
@@ -136,7 +136,9 @@ class Kernel:
         """The table of r²; never below 0, which rounding could make of it."""
         inverse = (1.0 / np.array(self.length_scales, dtype=np.float64)).astype(x.dtype)
         left, right = x * inverse, z * inverse
-        squares: npt.NDArray[_Floats] = left @ (-2.0 * right.T).astype(x.dtype)
-        squares += np.einsum("ij,ij->i", left, left)[:, None]
-        squares += np.einsum("ij,ij->i", right, right)
+        # |x|² - 2 x·z + |z|² as one product, for a pass over the table costs more than a column.
+        left_squares, right_squares = (np.einsum("ij,ij->i", side, side)[:, None] for side in (left, right))
+        longer_left = np.concatenate([left, left_squares, np.ones_like(left_squares)], axis=1)
+        longer_right = np.concatenate([-2.0 * right, np.ones_like(right_squares), right_squares], axis=1)
+        squares: npt.NDArray[_Floats] = longer_left @ longer_right.astype(x.dtype).T
         return np.maximum(squares, x.dtype.type(0.0), out=squares)
