@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -37,8 +38,16 @@ def sateen(*arguments: str, code: int = 0) -> Result:
 USUAL = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
-def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sateen", *arguments]
+# A process that may write no file of more than 1000 bytes, as on a disk that is full.
+WITH_SMALL_FILES = (
+    "-c",
+    "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    "from sateen.cli import main; main(prog_name='sateen')",
+)
+
+
+def process(*arguments: str, start: Sequence[str] = ("-m", "sateen"), **options: Any) -> CompletedProcess[str]:
+    command = [sys.executable, *start, *arguments]
     options = {"stdout": subprocess.PIPE, "env": USUAL, **options}
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, timeout=120, **options)
 
@@ -387,7 +396,7 @@ class TestFiles:
     ) -> None:
         file = tmp_path / name
         file.write_text("old")
-        done = process(*self.RUN, option, str(file), preexec_fn=at_most(1000))
+        done = process(*self.RUN, option, str(file), start=WITH_SMALL_FILES)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"InputError: cannot write {file}: File too large\n"
         assert list(tmp_path.iterdir()) == [file]
@@ -402,13 +411,6 @@ class TestFiles:
         tmp_path.chmod(0o500)
         done = sateen(*self.RUN, "--csv", str(tmp_path / "run.csv"), code=1)
         assert done.stderr == f"InputError: cannot write {tmp_path / 'run.csv'}: Permission denied\n"
-
-
-def at_most(size: int) -> Callable[[], None]:
-    """Lets a process write no file of more than `size` bytes, as on a disk that is full."""
-    import resource
-
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 class TestEnding:

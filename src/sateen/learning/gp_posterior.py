@@ -60,7 +60,7 @@ class GPPosterior(LearnedPosterior):
 
     def __post_init__(self) -> None:
         for name in ("points", "factor", "mean", "spread"):
-            object.__setattr__(self, name, sealed(np.array(getattr(self, name), dtype=np.float64)))
+            object.__setattr__(self, name, sealed(np.array(getattr(self, name), dtype=np.float64, order="C")))
         object.__setattr__(self, "unseen", sealed(np.array(self.unseen, dtype=np.bool_)))
         # The variance of g is k(x, x) - aᵀ(I - Q Qᵀ)a with a = L⁻¹ k(Z, x): signed squares of linear forms of k(Z, x).
         eigenvalues, directions = eigh(self.spread @ self.spread.T, check_finite=False)

@@ -65,7 +65,7 @@ class SVIBNN:
     its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision` is that of numbers.
 
     >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
-    (737, 1000)
+    (736, 1000)
     >>> SVIBNN(activation="relu")
     Traceback (most recent call last):
         ...
