@@ -127,7 +127,7 @@ def small(options: argparse.Namespace) -> dict[str, Any]:
     methods = {name: make() for name, make in METHODS.items() if not options.methods or name in options.methods}
     rows = []
     for name in options.problems or ["a", "b", "c", "f", "h"]:
-        seeds = options.seeds if name in ("a", "f") else min(options.seeds, 3)
+        seeds = options.seeds if name in ("a", "f") else min(options.seeds, 8)
         rows += measure([name], methods, range(1, seeds + 1))
     return {"rows": rows}
 
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("part", choices=[*parts, "one"])
     parser.add_argument("--problems", nargs="*")
     parser.add_argument("--methods", nargs="*")
-    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=32, help="training sets of a and f")
     parser.add_argument("--points", type=int)
     parser.add_argument("--functions", type=int, default=200)
     options = parser.parse_args()

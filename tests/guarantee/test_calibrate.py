@@ -493,7 +493,7 @@ def test_the_normaliser_can_be_chosen_from_few_runs_and_with_undecided_ones(runs
 def test_a_recipe_that_cannot_be_fitted_anew_asks_for_a_normaliser():
     by_hand = SimpleNamespace(knots=[0.0, 1.0], mean=[0.1, 0.8], std=[0.01, 0.01])
     posterior = TabledPosterior(by_hand, Training(training_of()))
-    with pytest.raises(InputError, match=r"cannot be fitted anew.*pass normaliser='predictive'"):
+    with pytest.raises(InputError, match=r"(?s)fits the recipe anew.*pass normaliser='predictive'"):
         calibrate(posterior, HELD_OUT)
     assert lift(posterior=posterior)
 

@@ -235,7 +235,7 @@ def test_what_goes_wrong_in_fitting_anew_is_told():
             raise st.InputError("too few points for me")
 
     stubborn = trained(Stubborn(0.02), BELIEF, 50, 20, 1)
-    with pytest.raises(st.InputError, match="parts of the training, to see how it errs: too few points for me"):
+    with pytest.raises(st.InputError, match="parts of the training: too few points for me"):
         plan(stubborn, width=0.1)
 
 

@@ -23,12 +23,22 @@ from sateen.core.prediction import Posterior, Prediction
 from sateen.guarantee.conformal import largest
 from sateen.guarantee.lift import lifted
 
-__all__ = ["LIFT_NORMALISERS", "NORMALISERS", "Normaliser", "centre", "chosen", "difficulty", "typical_runs"]
+__all__ = [
+    "LIFT_NORMALISERS",
+    "NORMALISERS",
+    "Normaliser",
+    "centre",
+    "chosen",
+    "difficulty",
+    "refitted",
+    "typical_runs",
+]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Normaliser: TypeAlias = Literal["posterior", "quantile", "predictive", "constant"]
 NORMALISERS: Final[tuple[Normaliser, ...]] = ("posterior", "quantile", "predictive", "constant")
 LIFT_NORMALISERS: Final[tuple[Normaliser, ...]] = ("predictive", "posterior", "constant")
+_CHOOSING: Final = "choosing a normaliser", "pass normaliser='predictive', 'posterior' or 'constant'"
 _LEAST: Final = 1e-6  # difficulty: a posterior may be certain, and 0 divides nothing
 _FOLDS: Final = 3
 _MOST_ROWS: Final = 2000  # of the training that are fitted anew
@@ -101,22 +111,21 @@ def _unseen(posterior: Posterior, rng: np.random.Generator) -> tuple[FloatArray,
     mean, std = np.empty(len(kept)), np.empty(len(kept))
     for fold in range(_FOLDS):
         unseen = kept[folds == fold]
-        part = _refitted(posterior.recipe, training[kept[folds != fold]], int(rng.integers(2**31)))
+        part = refitted(posterior.recipe, training[kept[folds != fold]], int(rng.integers(2**31)), *_CHOOSING)
         prediction = part.predict(training.points[unseen])
         mean[folds == fold], std[folds == fold] = centre(prediction), prediction.std
     return mean, std, training.frequency_bounds[kept].mean(axis=1), training.trials[kept].astype(np.float64)
 
 
-def _refitted(recipe: Any, part: Observations, seed: int) -> Posterior:
-    remedy = "pass normaliser='predictive', 'posterior' or 'constant'"
+def refitted(recipe: Any, part: Observations, seed: int, work: str, remedy: str = "") -> Posterior:
+    """What a recipe learns from a part of its training; where it cannot, an error that names the work and a remedy."""
+    remedy = f"\n  {remedy}" if remedy else ""
     if not hasattr(recipe, "fit"):
-        raise InputError(f"the recipe {recipe!r} cannot be fitted anew, to choose a normaliser; {remedy}")
+        raise InputError(f"{work} fits the recipe anew, and {recipe!r} has no `fit`{remedy}")
     try:
         posterior: Posterior = recipe.fit(part, seed=seed)
     except SateenError as error:
-        raise InputError(
-            f"choosing a normaliser fits the recipe to parts of the training: {error}\n  {remedy}"
-        ) from error
+        raise InputError(f"{work} fits the recipe to parts of the training: {error}{remedy}") from error
     return posterior
 
 

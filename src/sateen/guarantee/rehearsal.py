@@ -9,17 +9,16 @@ lift's own algebra gives the intervals. Nothing here affects what a guarantee cl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, betaln
 
-from sateen.core.errors import InputError, SateenError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
 from sateen.guarantee.lift import lifted
-from sateen.guarantee.normaliser import Normaliser, centre, difficulty
+from sateen.guarantee.normaliser import Normaliser, centre, difficulty, refitted
 
 __all__ = ["Rehearsal", "error_scale", "rehearse"]
 
@@ -107,7 +106,7 @@ def error_scale(posterior: Posterior, seed: int) -> float:
     for fold in folds:
         held_out = np.zeros(len(rows), dtype=np.bool_)
         held_out[fold] = True
-        part = _refitted(posterior.recipe, training[rows[~held_out]], int(rng.integers(2**31)))
+        part = refitted(posterior.recipe, training[rows[~held_out]], int(rng.integers(2**31)), "a plan")
         evidence += _log_likelihoods(part, training[rows[held_out]])
     weights = np.exp(evidence - evidence.max())
     return float(np.exp(np.average(np.log(_SCALES), weights=weights)))
@@ -125,13 +124,3 @@ def _log_likelihoods(posterior: Posterior, held_out: Observations) -> FloatArray
         a, b = mean * strength, (1.0 - mean) * strength
         values[place] = np.sum(betaln(a + held_out.satisfied, b + held_out.violated) - betaln(a, b))
     return values
-
-
-def _refitted(recipe: Any, part: Observations, seed: int) -> Posterior:
-    if not hasattr(recipe, "fit"):
-        raise InputError(f"a plan fits the recipe anew, to see how it errs, and {recipe!r} has no `fit`")
-    try:
-        posterior: Posterior = recipe.fit(part, seed=seed)
-    except SateenError as error:
-        raise InputError(f"a plan fits the recipe to parts of the training, to see how it errs: {error}") from error
-    return posterior

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from sateen.core.archive import File
-from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
+from sateen.learning.inputs import check_task
 from sateen.learning.svi_gp import SVIGP
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def learn(
 
     Parameters that cannot affect the verdict are left out, and a note says so.
     """
-    if not isinstance(observations, Observations):
-        raise InputError(f"learn takes Observations, not a {type(observations).__name__}; see st.observe")
+    check_task(observations, seed)
     recipe, why = _chosen(observations, seed, progress)
     posterior: LearnedPosterior = recipe.fit(observations, seed=seed, progress=progress, checkpoint=checkpoint)
     notes = (f"{posterior.kind}: {why}", *posterior.record.notes)

@@ -16,7 +16,7 @@ from sateen.learning.expectation import evidence_slopes, propagate
 from sateen.learning.gp_posterior import GPPosterior
 from sateen.learning.gp_prior import Evaluated, Wanted, generator, settle, working
 from sateen.learning.gp_result import posterior_of, tidy
-from sateen.learning.inputs import FloatArray, InputScale, sample_of
+from sateen.learning.inputs import FloatArray, InputScale, check_task, sample_of
 from sateen.learning.kernels import KernelName
 from sateen.learning.likelihood import Counts
 from sateen.learning.sparse_gp import Basis, choose_inducing, inducing_for
@@ -72,6 +72,7 @@ class EPGP:
         in that file as soon as it is found, and a later fit of the same goes on from there.
         """
         began = time.perf_counter()
+        check_task(observations, seed)
         self._check_memory(observations)
         prior = settle(observations, self._wanted(), self, seed, _evidence, progress, checkpoint)
         sample = sample_of(observations[prior.fitted_rows], prior.inputs)
@@ -113,8 +114,6 @@ class EPGP:
         return Wanted(self.kernel, "probit", self.inducing, self.inputs, self.length_scales, self.variance, self.split)
 
     def _check_memory(self, observations: Observations) -> None:
-        if not isinstance(observations, Observations):
-            return  # which is said elsewhere
         points = min(self.inducing or inducing_for(len(observations.relevant)), len(observations))
         needed = _COPIES * 8.0 * len(observations) * points
         if needed > self.memory:

@@ -28,9 +28,8 @@ from sateen.core.progress import SILENT, Progress
 from sateen.core.tensors import read_tensors, write_tensors
 from sateen.learning.faithful_gp_bound import Settings, State, advance
 from sateen.learning.gp_posterior import GPPosterior
-from sateen.learning.gp_prior import check_whole
 from sateen.learning.gp_result import tidy
-from sateen.learning.inputs import FloatArray, InputScale, Sample, inputs_of, sample_of
+from sateen.learning.inputs import FloatArray, InputScale, Sample, check_task, check_whole, inputs_of, sample_of
 from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Counts
 from sateen.learning.network import (
@@ -110,9 +109,7 @@ class FaithfulSVIGP:
         with the same seed goes on, to the same result; only `epochs` may have been raised meanwhile.
         """
         began = time.perf_counter()
-        if not isinstance(observations, Observations):
-            raise InputError(f"a fit takes Observations, not a {type(observations).__name__}; see st.observe")
-        check_whole(seed, "seed", 0)
+        check_task(observations, seed)
         inputs, notes = choose_inputs(observations, self.inputs, seed)
         sample = sample_of(observations, inputs)
         settings = asdict(replace(self, epochs=1, device="auto"))

@@ -22,6 +22,7 @@ from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Link, inverse_link, normal_nodes
 from sateen.learning.posterior import LearnedPosterior, Parts, Summary
 from sateen.learning.record import Record
+from sateen.learning.threads import on_one_thread
 
 __all__ = ["GPPosterior"]
 
@@ -30,8 +31,8 @@ _CACHED: Final = 512  # rows whose covariances a processor keeps at hand
 _NODES: Final = 64  # for means under the logistic link
 _KNOWN: Final = 1e-13  # of a prior variance: directions that the data moved less than this are as in the prior
 _SEEN: Final = (
-    "its prior was learned from all of the training data, so kl() would measure nothing; fit the recipe with "
-    "split=0.3, or give it length_scales, variance and inputs='log' or 'linear' beforehand"
+    "its prior was learned from all of the training data, so kl() would measure nothing; fit SVIGP or EPGP "
+    "with split=0.3, or give it length_scales, variance and inputs='log' or 'linear' beforehand"
 )
 
 
@@ -58,6 +59,7 @@ class GPPosterior(LearnedPosterior):
     _forms: FloatArray = field(init=False)
     _signs: FloatArray = field(init=False)
 
+    @on_one_thread
     def __post_init__(self) -> None:
         for name in ("points", "factor", "mean", "spread"):
             object.__setattr__(self, name, sealed(np.array(getattr(self, name), dtype=np.float64, order="C")))

@@ -21,14 +21,14 @@ from sateen.core.observations import Observations
 from sateen.core.progress import Progress
 from sateen.core.tensors import read_tensors, write_tensors
 from sateen.learning.hyper import Climb, first_kernel, maximise
-from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, sample_of
+from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, check_whole, sample_of
 from sateen.learning.kernels import Kernel, KernelName, check_kernel_name
 from sateen.learning.likelihood import Counts, Link
 from sateen.learning.scale import check_input_scale, choose_scale, scales_differ
 from sateen.learning.sparse_gp import Basis, choose_inducing, inducing_for
 from sateen.learning.variational import Sites
 
-__all__ = ["Evaluated", "Inference", "Prior", "Wanted", "check_whole", "generator", "settle", "some_rows", "working"]
+__all__ = ["Evaluated", "Inference", "Prior", "Wanted", "generator", "settle", "some_rows", "working"]
 
 KERNEL_ROWS: Final = 4000
 _KERNEL_INDUCING: Final = 200  # are enough to learn a kernel with
@@ -145,9 +145,6 @@ def settle(
 
     `polish` may improve the prior with the rows that its kernel was learned from.
     """
-    if not isinstance(observations, Observations):
-        raise InputError(f"a fit takes Observations, not a {type(observations).__name__}; see st.observe")
-    check_whole(seed, "seed", 0)
     asked = {"recipe": asdict(recipe), "class": type(recipe).__name__, "relevant": list(observations.relevant)}
     mark = checksum([observations.fingerprint, asked, int(seed)], {})
     unseen = _unseen(observations, wanted, seed)
@@ -261,12 +258,6 @@ def _spread_rows(x: FloatArray, most: int) -> FloatArray:
     """Candidates for inducing points: evenly many of all rows."""
     candidates = max(KERNEL_ROWS, 4 * most)
     return x[:: -(-len(x) // candidates)]
-
-
-def check_whole(value: object, name: str, least: int) -> None:
-    """Refuse what is not a whole number from `least` up."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is a whole number from {least} up, not {value!r}")
 
 
 def _is_number(value: object) -> bool:

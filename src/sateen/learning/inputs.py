@@ -14,7 +14,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Scale, Space
 
-__all__ = ["FloatArray", "InputScale", "Inputs", "Sample", "inputs_of", "sample_of"]
+__all__ = ["FloatArray", "InputScale", "Inputs", "Sample", "check_task", "check_whole", "inputs_of", "sample_of"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 InputScale: TypeAlias = Literal["auto", "log", "linear"]
@@ -124,3 +124,16 @@ def sample_of(observations: Observations, inputs: Inputs) -> Sample:
 
 def _columns(observations: Observations) -> tuple[npt.NDArray[np.int64], ...]:
     return observations.satisfied, observations.undecided, observations.trials
+
+
+def check_task(observations: object, seed: object) -> None:
+    """Refuse what no learner can fit to, or start from."""
+    if not isinstance(observations, Observations):
+        raise InputError(f"a fit takes Observations, not a {type(observations).__name__}; see st.observe")
+    check_whole(seed, "seed", 0)
+
+
+def check_whole(value: object, name: str, least: int) -> None:
+    """Refuse what is not a whole number from `least` up."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} is a whole number from {least} up, not {value!r}")

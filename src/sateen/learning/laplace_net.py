@@ -26,9 +26,8 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
 from sateen.core.progress import SILENT, Progress
-from sateen.learning.gp_prior import check_whole
 from sateen.learning.gp_result import tidy
-from sateen.learning.inputs import FloatArray, InputScale, Sample, sample_of
+from sateen.learning.inputs import FloatArray, InputScale, Sample, check_task, check_whole, sample_of
 from sateen.learning.laplace_net_posterior import LaplacePosterior
 from sateen.learning.network import (
     Activation,
@@ -115,7 +114,7 @@ class LaplaceNet:
         `checkpoint` names a file that is written every ten seconds and in the end, and from which a fit of the same
         observations and recipe with the same seed goes on, to the same result.
         """
-        check_whole(seed, "seed", 0)
+        check_task(observations, seed)
         inputs, notes = choose_inputs(observations, self.inputs, seed)
         sample = sample_of(observations, inputs)
         net = Net(inputs.dimension, self.width, self.activation, self.link)

@@ -15,10 +15,10 @@ from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
 from sateen.learning.gp_posterior import GPPosterior
-from sateen.learning.gp_prior import Evaluated, Prior, Wanted, check_whole, generator, settle, some_rows, working
+from sateen.learning.gp_prior import Evaluated, Prior, Wanted, generator, settle, some_rows, working
 from sateen.learning.gp_result import posterior_of, tidy
 from sateen.learning.hyper import maximise
-from sateen.learning.inputs import FloatArray, InputScale, Sample, sample_of
+from sateen.learning.inputs import FloatArray, InputScale, Sample, check_task, check_whole, sample_of
 from sateen.learning.kernels import Kernel, KernelName
 from sateen.learning.likelihood import Counts, Link
 from sateen.learning.sparse_gp import Basis, Whitened, choose_inducing, inducing_for
@@ -124,6 +124,7 @@ class SVIGP:
         in that file as soon as it is found, and a later fit of the same goes on from there.
         """
         began = time.perf_counter()
+        check_task(observations, seed)
         self._check_memory(observations)
 
         def polish(prior: Prior, sample: Sample) -> Prior:
@@ -270,7 +271,7 @@ class SVIGP:
         object.__setattr__(self, "inducing_points", table)
 
     def _check_memory(self, observations: Observations) -> None:
-        if self.hyperparameters != "joint" or not isinstance(observations, Observations):
+        if self.hyperparameters != "joint":
             return
         points = min(self.inducing or inducing_for(len(observations.relevant)), len(observations))
         needed = 5 * 8.0 * len(observations) * points
