@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import sateen as st
+from sateen.cli import main
 from sateen.study.guarantee_figures import bands_and_widths, error_bounds, paper_figures
 
 SMALL = {"learners": ("SVI-GP",), "runs": (10, 50), "trainings": 1, "seed": 3}
@@ -38,7 +43,7 @@ def test_bounds_on_the_error_are_above_it():
 def test_figures_are_files_that_can_be_repeated(tmp_path):
     asked = {**SMALL, "runs": (20,)}
     files = paper_figures(tmp_path / "one", **asked, suffix=".svg")
-    names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg"]
+    names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg", "guarantee-numbers.json"]
     assert [file.name for file in files] == names
     again = paper_figures(tmp_path / "two", **asked, suffix=".svg")
     assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
@@ -63,3 +68,31 @@ def test_curves_are_plain_data():
 def test_what_cannot_be_drawn_is_refused(wrong, message, tmp_path):
     with pytest.raises(st.InputError, match=message):
         paper_figures(tmp_path, **{**SMALL, **wrong})
+
+
+def test_the_command_writes_figures_and_numbers(tmp_path):
+    folder = tmp_path / "new"
+    done = CliRunner().invoke(
+        main, ["paper", "guarantees", "-m", "svi-gp", "--runs", "10", "--seeds", "1", "-o", str(folder)]
+    )
+    assert done.exit_code == 0, done.output
+    told = [Path(line) for line in done.stdout.splitlines()]
+    assert sorted(told) == sorted(folder.iterdir())
+    numbers = json.loads(told[-1].read_text())
+    assert numbers["widths"]["runs"] == [10]
+    assert numbers["errors"]["values"]["SVI-GP"]["betting"][0][0] > numbers["errors"]["values"]["SVI-GP"]["gen"][0][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["guarantee"], 2, "is not 'guarantees'"),
+        (["guarantees", "--runs", "10,x"], 2, "'10,x' is not a list of whole numbers such as 10,50,500"),
+        (["guarantees", "-m", "gp"], 2, "is not one of"),
+        (["guarantees", "-o", "/dev/null/figures"], 1, "cannot make the folder /dev/null/figures: Not a directory"),
+    ],
+)
+def test_the_command_refuses_before_the_work(options, code, said):
+    done = CliRunner().invoke(main, ["paper", *options])
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert said in " ".join(done.stderr.split())

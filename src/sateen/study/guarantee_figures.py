@@ -10,6 +10,7 @@ takes as many runs as that calibration, but at points and runs of its own choice
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.cases.paper import Configuration, configuration
+from sateen.core.archive import replacing
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
@@ -181,11 +183,15 @@ def paper_figures(
     suffix: str = ".png",
     progress: Progress = SILENT,
 ) -> list[Path]:
-    """Draw all three into a folder; the paths of the files. The second is one file for each learner."""
+    """Draw all three into a folder, and write their numbers; the paths of the files, the numbers last.
+
+    The second figure is one file for each learner.
+    """
     from sateen.show.figures import save
     from sateen.show.figures_guarantee import bands_over_parameter, errors_by_runs, widths_by_runs
 
     _check(learners, runs, trainings)
+    place = _folder(Path(folder))
     asked: dict[str, Any] = {"learners": learners, "runs": runs, "trainings": trainings, "seed": seed}
     widths, bands = bands_and_widths(**asked, progress=progress)
     errors = error_bounds(**asked, progress=progress)
@@ -193,11 +199,23 @@ def paper_figures(
     for learner, own in bands.items():
         drawn[f"guarantee-bands-{learner.lower()}"] = bands_over_parameter(learner, own.predictions, own.test)
     drawn["guarantee-errors"] = errors_by_runs(errors.runs, errors.values)
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    files = [Path(folder) / f"{name}{suffix}" for name in drawn]
+    files = [place / f"{name}{suffix}" for name in drawn]
     for file, figure in zip(files, drawn.values(), strict=True):
         save(figure, file)
-    return files
+    numbers = place / "guarantee-numbers.json"
+    with replacing(numbers) as stream:
+        about = {"seed": seed, "widths": widths.content(), "errors": errors.content()}
+        stream.write(json.dumps(about).encode() + b"\n")
+    return [*files, numbers]
+
+
+def _folder(path: Path) -> Path:
+    """The folder, made if it is not there; said to be impossible before the work, not after."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {path}: {error.strerror or error}") from None
+    return path
 
 
 def _predictors(
