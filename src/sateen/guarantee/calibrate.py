@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Posterior, Prediction, drawn_uniformly, percent
+from sateen.core.threads import on_one_thread
 from sateen.guarantee.binomial import hoeffding_margin
 from sateen.guarantee.checks import check_held_out, check_posterior, check_share, one_number_of_runs
 from sateen.guarantee.conformal import (
@@ -93,6 +94,7 @@ class _Asked:
         return 1.0 - self.level
 
 
+@on_one_thread
 def calibrate(
     posterior: Posterior,
     held_out: Observations,

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Posterior, drawn_uniformly
+from sateen.core.threads import on_one_thread
 from sateen.guarantee.betting import mean_upper_bound
 from sateen.guarantee.checks import check_held_out, check_independent, check_posterior, check_share
 from sateen.guarantee.conformal import distances
@@ -57,6 +58,7 @@ class ErrorBound:
         return f"<p>{escape(repr(self))}<br>{escape(str(self))}.</p>"
 
 
+@on_one_thread
 def bound_error(
     posterior: Posterior,
     held_out: Observations | None = None,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError, nearest
 from sateen.core.prediction import Posterior, percent
+from sateen.core.threads import on_one_thread
 from sateen.guarantee.checks import check_posterior, check_share
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
 from sateen.guarantee.normaliser import LIFT_NORMALISERS, Normaliser
@@ -78,6 +79,7 @@ class Plan:
         return {**asdict(self), "seconds": seconds, "budget": self.budget, "sentence": str(self)}
 
 
+@on_one_thread
 def plan(
     posterior: Posterior,
     *,

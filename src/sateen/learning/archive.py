@@ -20,10 +20,10 @@ from sateen.core.observations_table import content as observations_content
 from sateen.core.observations_table import from_content as observations_from_content
 from sateen.core.prediction import Training
 from sateen.core.tensors import write_tensors
+from sateen.core.threads import on_one_thread
 from sateen.learning.inputs import Inputs
 from sateen.learning.posterior import LearnedPosterior, Parts
 from sateen.learning.record import Record
-from sateen.learning.threads import on_one_thread
 
 __all__ = [
     "KIND",

@@ -12,6 +12,7 @@ from sateen.core.archive import File
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
+from sateen.core.threads import on_one_thread
 from sateen.learning.expectation import evidence_slopes, propagate
 from sateen.learning.gp_posterior import GPPosterior
 from sateen.learning.gp_prior import Evaluated, Wanted, generator, settle, working
@@ -20,7 +21,6 @@ from sateen.learning.inputs import FloatArray, InputScale, check_task, sample_of
 from sateen.learning.kernels import KernelName
 from sateen.learning.likelihood import Counts
 from sateen.learning.sparse_gp import Basis, choose_inducing, inducing_for
-from sateen.learning.threads import on_one_thread
 from sateen.learning.variational import Sites
 
 __all__ = ["EPGP"]

@@ -26,6 +26,7 @@ from sateen.core.observations import Observations
 from sateen.core.prediction import Training
 from sateen.core.progress import SILENT, Progress
 from sateen.core.tensors import read_tensors, write_tensors
+from sateen.core.threads import on_one_thread
 from sateen.learning.faithful_gp_bound import Settings, State, advance
 from sateen.learning.gp_posterior import GPPosterior
 from sateen.learning.gp_result import tidy
@@ -46,7 +47,6 @@ from sateen.learning.network import (
 from sateen.learning.record import Record
 from sateen.learning.scale import check_input_scale, choose_inputs
 from sateen.learning.sparse_gp import Basis
-from sateen.learning.threads import on_one_thread
 
 __all__ = ["FaithfulSVIGP"]
 

@@ -17,12 +17,12 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
 from sateen.core.space import Points
+from sateen.core.threads import on_one_thread
 from sateen.learning.inputs import FloatArray, Inputs
 from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Link, inverse_link, normal_nodes
 from sateen.learning.posterior import LearnedPosterior, Parts, Summary
 from sateen.learning.record import Record
-from sateen.learning.threads import on_one_thread
 
 __all__ = ["GPPosterior"]
 

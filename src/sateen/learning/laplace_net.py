@@ -26,6 +26,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
 from sateen.core.progress import SILENT, Progress
+from sateen.core.threads import on_one_thread
 from sateen.learning.gp_result import tidy
 from sateen.learning.inputs import FloatArray, InputScale, Sample, check_task, check_whole, sample_of
 from sateen.learning.laplace_net_posterior import LaplacePosterior
@@ -49,7 +50,6 @@ from sateen.learning.network import (
 from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer, first_weights
 from sateen.learning.record import Record
 from sateen.learning.scale import check_input_scale, choose_inputs
-from sateen.learning.threads import on_one_thread
 
 __all__ = ["Belief", "LaplaceNet", "LaplacePosterior", "believed", "curvature"]
 

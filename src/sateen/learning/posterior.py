@@ -15,6 +15,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Prediction, Training, drawn_uniformly
 from sateen.core.space import Points, Space
+from sateen.core.threads import on_one_thread
 from sateen.learning.inputs import FloatArray, Inputs
 from sateen.learning.record import Record
 
@@ -56,6 +57,7 @@ class LearnedPosterior(ABC):
         runs = int(observed.trials.sum())
         return observed.seconds / runs if observed.seconds > 0 and runs else float("nan")
 
+    @on_one_thread
     def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
         """Mean, standard deviation and credible interval of f at points, a dict, an array or a data frame.
 
@@ -73,6 +75,7 @@ class LearnedPosterior(ABC):
         claim = Claim("probability", "credible", level, drawn_uniformly(self.space), by=self.kind)
         return Prediction(where, mean, std, lower, np.maximum(lower, upper), level, claim)
 
+    @on_one_thread
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """`n` joint draws of f at the points, a row each; the same seed gives the same draws."""
         if n < 1:
@@ -80,6 +83,7 @@ class LearnedPosterior(ABC):
         where = self._points(points, extrapolate)
         return np.clip(self._draws(self.inputs.unit(where.theta), n, np.random.default_rng(seed)), 0.0, 1.0)
 
+    @on_one_thread
     def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
         """The derivatives of the mean by each varying parameter, a row for each point, a column for each name."""
         where = self._points(points, extrapolate)

@@ -14,6 +14,7 @@ from sateen.core.archive import File
 from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
+from sateen.core.threads import on_one_thread
 from sateen.learning.gp_posterior import GPPosterior
 from sateen.learning.gp_prior import Evaluated, Prior, Wanted, generator, settle, some_rows, working
 from sateen.learning.gp_result import posterior_of, tidy
@@ -23,7 +24,6 @@ from sateen.learning.kernels import Kernel, KernelName
 from sateen.learning.likelihood import Counts, Link
 from sateen.learning.sparse_gp import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.stream import Stream, by_batches, by_passes
-from sateen.learning.threads import on_one_thread
 from sateen.learning.variational import Sites, converge, elbo_slopes
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ thread the time does not depend on what else the machine does, nor do results on
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["on_one_thread"]
 
@@ -22,9 +22,16 @@ def on_one_thread(work: Callable[_Arguments, _Result]) -> Callable[_Arguments, _
 
     @wraps(work)
     def limited(*args: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
-
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             return work(*args, **named)
 
     return limited
+
+
+@cache
+def _libraries() -> Any:
+    """The linear-algebra libraries of numpy and scipy, which are looked for once."""
+    import scipy.linalg  # noqa: F401 (has a library of its own, to be found too)
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped, unused-ignore]
+
+    return ThreadpoolController()
