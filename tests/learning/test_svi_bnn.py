@@ -443,7 +443,7 @@ def test_the_checkpoint_of_another_recipe_is_refused_but_not_of_another_device(
     ("values", "done", "verdict"),
     [
         (np.full(100, -50.0), 100, "converged"),
-        (np.linspace(-900, -50, 100), 100, "the ELBO still rose by 215 nats in the last quarter of the steps: raise"),
+        (np.linspace(-900, -50, 100), 100, "the ELBO still rose by 215 nats in the last quarter: raise"),
         (np.linspace(-57, -50, 100), 100, "converged"),  # 1.8 nats
         (np.linspace(-59, -50, 100), 100, "the ELBO still rose by 2.27 nats"),
         (np.full(19, -50.0), 100, "100 steps are too few to tell whether the ELBO has settled: raise steps"),
@@ -452,13 +452,13 @@ def test_the_checkpoint_of_another_recipe_is_refused_but_not_of_another_device(
     ids=["flat", "rising", "hardly", "a little", "short", "interrupted"],
 )
 def test_the_verdict_says_whether_the_bound_has_settled(values: Any, done: int, verdict: str) -> None:
-    assert svi_bnn._verdict(values, done, 100).startswith(verdict)
+    assert svi_bnn._verdict(values, done, 100, 20, False).startswith(verdict)
 
 
 def test_noise_is_no_trend() -> None:
     values = np.random.default_rng(8).normal(-500, 40, 100)
-    assert svi_bnn._verdict(values, 10_000, 10_000) == "converged"
-    assert "still rose" in svi_bnn._verdict(values + np.linspace(0, 1000, 100), 10_000, 10_000)
+    assert svi_bnn._verdict(values, 10_000, 10_000, 20, False) == "converged"
+    assert "still rose" in svi_bnn._verdict(values + np.linspace(0, 1000, 100), 10_000, 10_000, 20, False)
 
 
 LONG = replace(QUICK, steps=3000, rate=0.02)
@@ -476,11 +476,10 @@ def test_a_fit_whose_bound_still_rises_says_so() -> None:
     record = replace(LONG, rate=1e-4, cooling=False).fit(SEEN, seed=3).record
     assert record.values[-25:].mean() < settled() - 5
     assert record.verdict.startswith("the ELBO still rose by")
-    assert record.verdict.endswith("nats in the last quarter of the steps: raise steps")
+    assert record.verdict.endswith("nats in the last quarter: raise steps")
     assert not record.converged
 
 
-@pytest.mark.xfail(reason="a rate that sinks to 0 flattens the last quarter of every fit, and the verdict believes it")
 def test_a_fit_that_cooled_down_too_soon_says_so() -> None:
     record = replace(LONG, rate=5e-5).fit(SEEN, seed=3).record
     assert record.values[-25:].mean() < settled() - 20

@@ -57,7 +57,8 @@ _MANY_POINTS: Final = 300_000
 _BATCH: Final = 256
 _BATCH_OF_MANY: Final = 512  # where there are many points, less noise is worth its price
 _CHUNK: Final = 500  # rows whose derivatives are held at once; also keeps sums in single precision short
-_SETTLED: Final = 2.0  # nats
+_SETTLED: Final = 2.0  # nats below the mode are nothing, nor are
+_NEAR: Final = 1.5  # nats for each direction of the weights that is known: draws from the belief are 0.5 below it
 _GRADIENT_ROWS: Final = 16_384
 _FIRST_JITTER: Final = 1e-7  # of the largest curvature, where rounding made A indefinite
 
@@ -132,8 +133,9 @@ class LaplaceNet:
                 for place, one in enumerate(trained)
             ]
         values = log_ways(sample) - len(sample) * np.mean([one.losses for one in trained], axis=0)
-        verdict = self._verdict(trained, len(sample), trainer.interrupted)
-        record = Record("log-likelihood", trained[0].ends, values, verdict, trainer.seconds, trainer.interrupted, notes)
+        done = sum(one.done == self.steps for one in trained)
+        verdict, stopped = self._verdict(done, beliefs), done < self.nets
+        record = Record("log-posterior", trained[0].ends, values, verdict, trainer.seconds, stopped, notes)
         return LaplacePosterior(
             self,
             Training(observations),
@@ -168,22 +170,19 @@ class LaplaceNet:
             raise InputError(f"the fit diverged; lower rate, which is {self.rate:g}")
         return found
 
-    def _verdict(self, trained: list[Trained], rows: int, interrupted: bool) -> str:
-        """Whether the loss of each network in the last tenth of its steps is that of the tenth before, up to noise."""
-        if interrupted:
-            done = sum(one.done == self.steps for one in trained)
-            trained_so_far = f"interrupted with {done} of {self.nets} networks trained"
-            return f"{trained_so_far}: fit again, with a checkpoint to go on from"
-        for one in trained:
-            tenth = max(2, len(one.losses) // 10)
-            if len(one.losses) < 3 * tenth:
-                return f"{self.steps} steps are too few to tell whether the networks have settled: raise steps"
-            last, before = one.losses[-tenth:], one.losses[-2 * tenth : -tenth]
-            rise = rows * float(before.mean() - last.mean())
-            noise = 3.0 * rows * float(np.sqrt((last.var() + before.var()) / tenth))
-            if rise > max(_SETTLED, noise):
-                return f"the log-likelihood still rose by {rise:.3g} nats in the last tenth of the steps: raise steps"
-        return "converged"
+    def _verdict(self, done: int, beliefs: list[Belief]) -> str:
+        """Whether each network, so many of which are done, is about as near to its mode as draws from its belief."""
+        if done < self.nets:
+            return (
+                f"interrupted with {done} of {self.nets} networks trained: fit again, with a checkpoint to go on from"
+            )
+        farthest = max(beliefs, key=lambda one: one.gain - _NEAR * one.effective)
+        if farthest.gain <= max(_NEAR * farthest.effective, _SETTLED):
+            return "converged"
+        return (
+            f"the log-posterior of a network could still rise by about {farthest.gain:.3g} nats, with "
+            f"{farthest.effective:.3g} directions of its weights known: raise steps"
+        )
 
 
 class Belief(NamedTuple):

@@ -145,7 +145,7 @@ def _advance(
 ) -> _State:
     """The state after the steps from `first` up to `last`."""
     per_epoch = -(-size // batch)
-    slots = jnp.minimum(_SLOTS, course.steps)
+    length = -(-course.steps // _SLOTS)
     count = loss.noise(batch)
 
     def step(place: Array, state: _State) -> _State:
@@ -156,7 +156,7 @@ def _advance(
         move, memory = _ADAM.update(slope, state.memory)
         share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
         rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
-        return _State(state.parameters - rate * move, memory, state.sums.at[place * slots // course.steps].add(value))
+        return _State(state.parameters - rate * move, memory, state.sums.at[place // length].add(value))
 
     found: _State = jax.lax.fori_loop(first, last, step, state)
     return found
@@ -181,6 +181,7 @@ class Trainer:
         return self._earlier + time.perf_counter() - self._began
 
     def __enter__(self) -> Trainer:
+        self._write()  # a file that cannot be written is said before the work, not after it
         self._progress.start(self._label, self._total, "steps")
         return self
 
@@ -239,10 +240,15 @@ class Trainer:
         self._kept |= {f"{name}/{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
 
     def _save(self, name: str, state: _State, done: int) -> None:
-        """Write the checkpoint, if one is wanted."""
+        """Keep the state, and write the checkpoint."""
         self._saved = time.perf_counter()
         if self._file is not None:
             self._keep(name, state, done)
+            self._write()
+
+    def _write(self) -> None:
+        """Write the checkpoint, if one is wanted."""
+        if self._file is not None:
             content = {"fit": self._mark, "done": self._done, "seconds": self.seconds}
             write_tensors(self._file, "checkpoint", 1, content, self._kept)
 
@@ -265,9 +271,8 @@ def _checkpoint(file: File | None, mark: str) -> tuple[dict[str, npt.NDArray[Any
 
 
 def _trained(state: _State, done: int, course: Course) -> Trained:
-    """What there is after so many steps; slots without a step are left out."""
-    slots = min(_SLOTS, course.steps)
-    counts = np.bincount(np.arange(done) * slots // course.steps, minlength=slots)
-    met = counts > 0
-    losses = np.asarray(state.sums, np.float64)[:slots][met] / counts[met]
-    return Trained(np.asarray(state.parameters), done, np.cumsum(counts)[met].astype(np.float64), losses)
+    """What there is after so many steps: slots of equal length, but for the last."""
+    length = -(-course.steps // _SLOTS)
+    ends = np.minimum(np.arange(length, done + length, length), done)
+    losses = np.asarray(state.sums, np.float64)[: len(ends)] / np.diff(ends, prepend=0)
+    return Trained(np.asarray(state.parameters), done, ends.astype(np.float64), losses)

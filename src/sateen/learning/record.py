@@ -15,7 +15,7 @@ from sateen.core.picture import paint
 __all__ = ["Objective", "Record"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-Objective: TypeAlias = Literal["evidence", "elbo", "log-likelihood"]
+Objective: TypeAlias = Literal["evidence", "elbo", "log-posterior"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ A network with the weights w has f = Φ(g_w). First a deterministic network is t
 
     ELBO = N/B Σ_batch E_q[ln p(count | g_w)] - KL[q ‖ N(trained weights, 1/m²)],
 
-where m is the width of the layer that a weight belongs to. The expectation is taken by local reparametrisation: given
+where m is the width of the hidden layers. The expectation is taken by local reparametrisation: given
 the values of one layer, those of the next before activation are independent normals, which are drawn instead of w.
 """
 
@@ -49,7 +49,8 @@ __all__ = ["SVIBNN", "BNNPosterior", "Bound", "divergence", "noisy_output"]
 _CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `quantile_error`
 _FIRST_SPREAD: Final = 0.2  # of the deviation of the prior, with which that of q begins
 _FEWEST_SLOTS: Final = 20  # parts of the steps that tell whether the ELBO has settled
-_SETTLED: Final = 2.0  # nats
+_SETTLED: Final = 2.0  # nats in all, or
+_SETTLED_A_ROW: Final = 0.005  # nats for each row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ class SVIBNN:
     It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
     `rate`; before that, `pretraining` as many train the deterministic network at which the prior is centred, at
     `pretraining_rate` and with the prior precision `weight_decay` (None: as many as there are inputs, at most 10). Both
-    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / m. Posterior quantiles are those of
-    `draws` networks (None: so many that with 99 % probability no quantile is off by more than `quantile_error` in
+    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / `width`. Posterior quantiles are those
+    of `draws` networks (None: so many that with 99 % probability no quantile is off by more than `quantile_error` in
     its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision` is that of numbers.
 
     >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
@@ -68,7 +69,7 @@ class SVIBNN:
     >>> SVIBNN(activation="relu")
     Traceback (most recent call last):
         ...
-    sateen.core.errors.InputError: activation is not 'relu'; did you mean leaky-relu?
+    sateen.core.errors.InputError: activation is not 'relu'; take one of silu, leaky-relu, tanh
     """
 
     width: int = 20
@@ -156,8 +157,8 @@ class SVIBNN:
             trained, q = self._trained(net, sample, seed, trainer, first, second)
             draws = _drawn(q.parameters, self.number_of_draws, seed)
         elbo = log_ways(sample) - len(sample) * q.losses
-        verdict = _verdict(elbo, q.done, second)
-        record = Record("elbo", q.ends, elbo, verdict, trainer.seconds, trainer.interrupted, notes)
+        verdict = _verdict(elbo, q.done, second, len(sample), self.cooling)
+        record = Record("elbo", q.ends, elbo, verdict, trainer.seconds, q.done < second, notes)
         mean, spread = q.parameters[0], np.exp(q.parameters[1])
         return BNNPosterior(self, Training(observations), inputs, record, net, trained, mean, spread, draws)
 
@@ -237,16 +238,20 @@ def _drawn(parameters: Any, count: int, seed: int) -> Any:
     return (mean + np.exp(log_deviation) * noise).astype(mean.dtype)
 
 
-def _verdict(elbo: FloatArray, done: int, steps: int) -> str:
-    """Whether the ELBO over the last quarter of the steps is that of the quarter before, up to noise."""
+def _verdict(elbo: FloatArray, done: int, steps: int, rows: int, cooling: bool) -> str:
+    """Whether the ELBO over a quarter of the steps is that of the quarter before, up to noise and to rounding.
+
+    It is the last quarter; but a rate that sinks to 0 makes that one flat, wherever it is, and then the third tells.
+    """
     if done < steps:
         return f"interrupted after {done:,} of {steps:,} steps: fit again, with a checkpoint to go on from"
     if len(elbo) < _FEWEST_SLOTS:
         return f"{steps} steps are too few to tell whether the ELBO has settled: raise steps"
     quarter = len(elbo) // 4
-    last, before = elbo[-quarter:], elbo[-2 * quarter : -quarter]
+    end = len(elbo) - quarter if cooling else len(elbo)
+    last, before = elbo[end - quarter : end], elbo[end - 2 * quarter : end - quarter]
     rise = float(last.mean() - before.mean())
     noise = 3.0 * sqrt(float(last.var() + before.var()) / quarter)
-    if rise <= max(_SETTLED, noise):
+    if rise <= max(_SETTLED, _SETTLED_A_ROW * rows, noise):
         return "converged"
-    return f"the ELBO still rose by {rise:.3g} nats in the last quarter of the steps: raise steps"
+    return f"the ELBO still rose by {rise:.3g} nats in the {'third' if cooling else 'last'} quarter: raise steps"
