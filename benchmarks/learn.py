@@ -5,6 +5,7 @@
     python benchmarks/learn.py random           the pinned random networks: the default learner
     python benchmarks/learn.py growth           time and memory by the number of points
     python benchmarks/learn.py sbc              ranks of functions drawn from a prior, by method
+    python benchmarks/learn.py table            the kept results of small, large and random as in docs/learning.md
 
 The truth is exact for SIR and a share of 50,000 runs (20,000 for random networks) elsewhere: see learning_data.py.
 CPU seconds are those of all threads together, the linear algebra kept on one. The first fit of a method in a process
@@ -224,18 +225,48 @@ def sbc(options: argparse.Namespace) -> dict[str, Any]:
     return {"rows": rows}
 
 
+NAMES: Final = {
+    "a": "SIR a, 500 × 50",
+    "b": "SIR b, 700 × 50",
+    "c": "SIR c, 2500 × 50",
+    "f": "phosphorelay f, 500 × 50",
+    "h": "phosphorelay h, 8000 × 20",
+    "l": "phosphorelay l, 1,000,000 × 20",
+    "l/as-stated": "the same, as stated",
+}
+
+
+def table() -> None:
+    """The kept results as tables in Markdown."""
+    kept = {
+        part: json.loads((machine.RESULTS / f"learn-{part}.json").read_text()) for part in ("small", "large", "random")
+    }
+    print("| data | method | sets | RMSE | width at 95 % | coverage at 50, 80, 90, 95, 99 % | CPU s |")
+    print("|---|---|---|---|---|---|---|")
+    for row in kept["small"]["rows"] + kept["large"]["rows"]:
+        coverage = ", ".join(f"{share:.2f}" for share in row["coverage"].values())
+        print(f"| {NAMES[row['problem']]} | {row['method']} | {row['fits']} | {row['rmse_truth']:.4f} "
+              f"| {row['width']:.3f} | {coverage} | {row['cpu_seconds']:.1f} |")  # fmt: skip
+    print(
+        "\n| rates | RMSE | Wilson-Acc | width at 95 % | coverage at 95 % | longest fit, CPU s |\n|---|---|---|---|---|---|"
+    )
+    for rates, row in kept["random"]["by_rates"].items():
+        print(f"| {int(rates[1:])} | {row['rmse_truth']:.4f} | {100 * row['wilson_accuracy']:.1f} % "
+              f"| {row['width']:.3f} | {row['coverage']:.2f} | {row['cpu_seconds']:.0f} |")  # fmt: skip
+
+
 def main() -> None:
     parts = {"small": small, "large": large, "random": random, "growth": growth, "sbc": sbc}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=[*parts, "one"])
+    parser.add_argument("part", choices=[*parts, "one", "table"])
     parser.add_argument("--problems", nargs="*")
     parser.add_argument("--methods", nargs="*")
     parser.add_argument("--seeds", type=int, default=32, help="training sets of a and f")
     parser.add_argument("--points", type=int)
     parser.add_argument("--functions", type=int, default=200)
     options = parser.parse_args()
-    if options.part == "one":
-        one(options)
+    if options.part in ("one", "table"):
+        one(options) if options.part == "one" else table()
         return
     about = machine.note(*PACKAGES)
     print(f"{about['processor']}, {about['cores']} cores, load {about['load']}; {about['versions']}")

@@ -1,9 +1,9 @@
 """`learn`: which recipe suits the observations, and why.
 
 Measured on the paper's configurations and on random networks of our own (docs/learning.md): a Gaussian process is the
-most accurate with up to four parameters that matter; networks are with sixteen or more, and with a hundred thousand
-points of six parameters or more. In between, and wherever points are few for so many parameters, the likelihood of
-held-out counts decides.
+most accurate with up to four parameters that matter; networks are, and know how much they err, with eight or more, and
+with a hundred thousand points of six parameters or more. In between, and wherever points are few for so many
+parameters, the likelihood of held-out counts decides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ __all__ = ["learn"]
 
 Recipe: TypeAlias = Any
 _FEW_PARAMETERS: Final = 4
-_MANY_PARAMETERS: Final = 16
+_MANY_PARAMETERS: Final = 8
+_POINTS_A_PARAMETER: Final = 160  # and more for each of many parameters, or the comparison decides
 _MANY_POINTS: Final = 100_000
 _MANY_POINTS_FROM: Final = 6  # parameters, from which on many points suit a network
 _POINTS_FOR_A_NETWORK: Final = 200  # with fewer, a network has nothing to hold on to
@@ -65,7 +66,7 @@ def _chosen(observations: Observations, seed: int, progress: Progress) -> tuple[
 
     from sateen.learning.laplace_net import LaplaceNet
 
-    if parameters >= _MANY_PARAMETERS and points >= _MANY_PARAMETERS * parameters * 10:
+    if parameters >= _MANY_PARAMETERS and points >= _POINTS_A_PARAMETER * parameters:
         return LaplaceNet(), f"{about}; with {_MANY_PARAMETERS} or more networks are the most accurate"
     if parameters >= _MANY_POINTS_FROM and points >= _MANY_POINTS:
         return LaplaceNet(), f"{about}; with so many points networks are the most accurate"

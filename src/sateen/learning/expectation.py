@@ -2,7 +2,7 @@
 
 Each observation has a normal site exp(-t g²/2 + b g) that stands for its likelihood L. What the others say of its g is
 the cavity, a normal distribution; a site is right when cavity · site and cavity · L have the same mean and variance.
-All sites are renewed at once, a part of the way where they would overshoot, until none moves.
+All sites are renewed at once, a part of the way where they would swing to and fro, until none moves.
 
 The inducing points make g conditionally independent given w (the FITC prior), under which a site of precision t on g
 acts on a(x)ᵀ w with the precision t / (1 + t spare(x)). With enough inducing points nothing is spare, and the prior is
@@ -33,7 +33,8 @@ class Propagated:
     """q(w) made of sites, the logarithm of the evidence, and how far the sites are from right.
 
     `acting` are the sites as they act on a(x)ᵀ w, `known` the variances of that, `asked` the sites that q asks for.
-    `unrest` is the largest change that a site asks for: of its mean, in deviations, or of the log of its variance.
+    `pull` are the changes that the sites ask for in the means of g, in deviations; `unrest` is the largest of them, or
+    of the log of a variance.
     `interrupted` marks a q that Ctrl-C kept from being improved.
     """
 
@@ -43,6 +44,7 @@ class Propagated:
     acting: Sites
     known: FloatArray
     asked: Sites
+    pull: FloatArray
     unrest: float
     interrupted: bool = False
 
@@ -68,10 +70,8 @@ def propagate(
             if best.unrest < tolerance:
                 break
             tried = _evaluate(counts, features, spare, now.sites.towards(now.asked, length))
-            if not tried.unrest < now.unrest:
-                length = max(0.5 * length, _SHORTEST)
-            elif tried.unrest < 0.5 * now.unrest:
-                length = min(1.0, 1.5 * length)
+            swings = float(tried.pull @ now.pull) < 0.0
+            length = max(0.5 * length, _SHORTEST) if swings else min(1.0, 1.5 * length)
             now = tried
             if tried.unrest < best.unrest:
                 best = tried
@@ -94,7 +94,7 @@ def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Si
     log_mass, tilted_mean, tilted_variance = tilted_moments(counts, mean, variance, start)
     precision = np.maximum(1.0 / tilted_variance - 1.0 / variance, 0.0)
     shift = tilted_mean * (1.0 / variance + precision) - mean / variance
-    moved = np.abs(tilted_mean - start) / np.sqrt(tilted_variance)
+    pull = (tilted_mean - start) / np.sqrt(tilted_variance)
     spread = np.abs(np.log(tilted_variance / (spare * shrink + shrink**2 * known)))
 
     widened = 1.0 + sites.precision * variance
@@ -103,8 +103,8 @@ def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Si
     log_normal = 0.5 * float(q.mean @ (features.T @ acting.shift)) - q.half_log_determinant
     log_normal += 0.5 * float((sites.shift * acting.shift) @ spare + np.log(shrink).sum())
     evidence = float((log_mass - log_sites).sum()) + log_normal
-    unrest = float(max(moved.max(), spread.max()))
-    return Propagated(q, evidence, sites, acting, known, Sites(precision, shift), unrest)
+    unrest = float(max(np.abs(pull).max(), spread.max()))
+    return Propagated(q, evidence, sites, acting, known, Sites(precision, shift), pull, unrest)
 
 
 def evidence_slopes(

@@ -1,0 +1,60 @@
+"""`learn`: which recipe it takes, and that it says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sateen as st
+from sateen.core.progress import SILENT
+from sateen.learning.default import _chosen
+
+
+def counted(parameters: int, points: int, relevant: int | None = None, undecided: int = 0) -> st.Observations:
+    """Counts of an f that falls with the first parameter; only the first `relevant` matter."""
+    space = st.Space(**{f"k{place}": (0.1, 1.0) for place in range(parameters)})
+    drawn = space.uniform(points, seed=1)
+    satisfied = np.random.default_rng(2).binomial(20 - undecided, 1.0 - 0.9 * drawn.theta[:, 0])
+    names = space.names[: parameters if relevant is None else relevant]
+    return st.Observations(drawn, satisfied, undecided, 20, relevant=names)
+
+
+@pytest.mark.parametrize(
+    ("observations", "recipe", "why"),
+    [
+        (counted(4, 20), "SVIGP", "20 points, 4 parameters that matter; with up to 4 a Gaussian process"),
+        (counted(20, 1000, relevant=1), "SVIGP", "1,000 points, 1 parameter that matters; with up to 4"),
+        (counted(20, 150), "SVIGP", "150 points, 20 parameters that matter; a network needs at least 200 points"),
+        (counted(8, 1280), "LaplaceNet", "1,280 points, 8 parameters that matter; with 8 or more networks are"),
+        (counted(6, 100_000), "LaplaceNet", "100,000 points, 6 parameters that matter; with so many points networks"),
+    ],
+    ids=["few parameters", "one that matters", "few points", "many parameters", "many points"],
+)
+def test_dimension_and_size_choose_a_recipe_and_say_why(observations: st.Observations, recipe: str, why: str) -> None:
+    found, reason = _chosen(observations, 1, SILENT)
+    assert type(found).__name__ == recipe
+    assert found == type(found)()
+    assert reason.startswith(why)
+
+
+def test_points_without_a_decided_run_do_not_count() -> None:
+    _, reason = _chosen(counted(1, 30, undecided=20), 1, SILENT)
+    assert reason.startswith("0 points")
+
+
+@pytest.mark.slow
+def test_between_them_held_out_counts_decide() -> None:
+    found, reason = _chosen(counted(5, 300), 1, SILENT)
+    assert isinstance(found, st.SVIGP)  # f is a straight line, which suits it
+    assert "the Gaussian process predicts held-out counts better, by" in reason
+
+
+def test_the_notes_say_what_was_taken_and_what_was_left_out() -> None:
+    posterior = st.learn(counted(2, 40, relevant=1), seed=1)
+    assert posterior.record.notes[0].startswith("svi-gp: 40 points, 1 parameter that matters; with up to 4")
+    assert any("k1" in note for note in posterior.record.notes[1:])
+
+
+def test_what_are_no_observations_are_refused() -> None:
+    with pytest.raises(st.InputError, match="a fit takes Observations, not a list"):
+        st.learn([1, 2], seed=1)  # type: ignore[arg-type]
