@@ -226,12 +226,12 @@ def sbc(options: argparse.Namespace) -> dict[str, Any]:
 
 
 NAMES: Final = {
-    "a": "SIR a, 500 × 50",
-    "b": "SIR b, 700 × 50",
-    "c": "SIR c, 2500 × 50",
-    "f": "phosphorelay f, 500 × 50",
-    "h": "phosphorelay h, 8000 × 20",
-    "l": "phosphorelay l, 1,000,000 × 20",
+    "a": "SIR a, 500 x 50",
+    "b": "SIR b, 700 x 50",
+    "c": "SIR c, 2500 x 50",
+    "f": "phosphorelay f, 500 x 50",
+    "h": "phosphorelay h, 8000 x 20",
+    "l": "phosphorelay l, 1,000,000 x 20",
     "l/as-stated": "the same, as stated",
 }
 
@@ -247,9 +247,8 @@ def table() -> None:
         coverage = ", ".join(f"{share:.2f}" for share in row["coverage"].values())
         print(f"| {NAMES[row['problem']]} | {row['method']} | {row['fits']} | {row['rmse_truth']:.4f} "
               f"| {row['width']:.3f} | {coverage} | {row['cpu_seconds']:.1f} |")  # fmt: skip
-    print(
-        "\n| rates | RMSE | Wilson-Acc | width at 95 % | coverage at 95 % | longest fit, CPU s |\n|---|---|---|---|---|---|"
-    )
+    print("\n| rates | RMSE | Wilson-Acc | width at 95 % | coverage at 95 % | longest fit, CPU s |")
+    print("|---|---|---|---|---|---|")
     for rates, row in kept["random"]["by_rates"].items():
         print(f"| {int(rates[1:])} | {row['rmse_truth']:.4f} | {100 * row['wilson_accuracy']:.1f} % "
               f"| {row['width']:.3f} | {row['coverage']:.2f} | {row['cpu_seconds']:.0f} |")  # fmt: skip
