@@ -16,6 +16,7 @@ from sateen.cli.learn import learn
 from sateen.cli.monitor import monitor
 from sateen.cli.plan import plan
 from sateen.cli.predict import predict
+from sateen.cli.run import run
 from sateen.cli.simulate import simulate
 
 __all__ = ["main"]
@@ -32,5 +33,5 @@ def main() -> None:
     """Stochastic models, and the temporal properties of their runs."""
 
 
-for command in (inspect, simulate, monitor, check, learn, predict, plan, calibrate):  # in the order of the work
+for command in (inspect, simulate, monitor, check, learn, predict, plan, calibrate, run):  # in the order of the work
     main.add_command(command)
