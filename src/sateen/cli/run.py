@@ -75,11 +75,11 @@ def read_study(file: str) -> Study:
 
 def _lines(result: Result) -> Iterator[str]:
     """What was found, in words: what the run did; for each property the verdict and the scores; where all of it is."""
-    made = [stage for stage, state in result.stages.items() if state == "made"]
-    taken = len(result.stages) - len(made)
-    done = f"made {', '.join(made)}" if made else "nothing was left to do"
-    kept = f"; {taken} stage{'s' * (taken != 1)} taken over" if taken else ""
-    yield f"{result.name}, seed {result.seed}: {done}{kept}"
+    kinds: dict[str, list[str]] = {"made": [], "taken over": []}
+    for stage, state in result.stages.items():
+        kinds[state].append(stage.split()[0])
+    told = [f"{state}: {', '.join(dict.fromkeys(stages))}" for state, stages in kinds.items() if stages]
+    yield "; ".join([f"{result.name}, seed {result.seed}", *told])
     for own in result.properties.values():
         yield ""
         yield own.verdict

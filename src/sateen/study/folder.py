@@ -134,6 +134,8 @@ class ResultFolder:
                 raise StoreError(
                     f"another run is at work in {self.path}\n  wait until it has ended, or choose another folder"
                 )
+            for part in self.stages.glob(".*.part"):
+                part.unlink(missing_ok=True)  # half a file, of a run that was killed while it wrote
             yield
         finally:
             os.close(lock)  # which frees it

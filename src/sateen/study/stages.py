@@ -96,11 +96,15 @@ class Course:
             key = fingerprint({**asked, "formula": formula and [str(formula), formula.end]})
             kept[name] = Kept(self.folder.file(f"{part}.{name}", key, ".npz"), key, Observations.load)
         missing = {name: study.properties[name] for name, own in kept.items() if not own.file.exists()}
-        about = f"{design.total(study.space):,} runs"
+        total = design.total(study.space)
         for name, own in kept.items():
             state = _TAKEN if name not in missing else _TO_DO if self.dry else _MADE
-            runs = design.total(study.space) if name == next(iter(missing), None) else 0
-            self._enter(Step(f"{part} {name}", state, about, own.file, runs))
+            runs = total if name == next(iter(missing), None) else 0  # they are shared, and counted once
+            self.steps.append(Step(f"{part} {name}", state, f"{total:,} runs", own.file, runs))
+        if len(missing) < len(kept):
+            self._tell(part, f"{_TAKEN} for {', '.join(name for name in kept if name not in missing)}")
+        if missing:
+            self._tell(part, f"{total:,} runs for {', '.join(missing)}")
         if missing and not self.dry:
             for name, one in self._observed(part, missing, design, seeds).items():
                 with self.folder.writing(kept[name].file):
@@ -166,8 +170,9 @@ class Course:
         else:
             plans = self._planned(trusted, wanted)
             if plans is None:
-                self._unknown("calibrate", wanted.budget or 0)
-                self._unknown("guarantee")
+                spent = wanted.budget or 0
+                self._unknown("calibrate", f"{spent:,} runs" if spent else "as many runs as the plan says", spent)
+                self._unknown("guarantee", f"{promise.method} of {promise.of}")
                 return None, dict.fromkeys(trusted), dict.fromkeys(trusted)
             first = next(iter(plans.value().values()))
             design = Design(first["points"], first["runs"], "uniform")
@@ -267,7 +272,8 @@ class Course:
     def _made(self, stage: str, kept: Kept[_Value], make: Callable[[], Save], about: str) -> Kept[_Value] | None:
         """The stage, made if its file is not there; None in a dry walk if it would have to be."""
         there = kept.file.exists()
-        self._enter(Step(stage, _TAKEN if there else _TO_DO if self.dry else _MADE, about, kept.file))
+        self.steps.append(Step(stage, _TAKEN if there else _TO_DO if self.dry else _MADE, about, kept.file))
+        self._tell(stage, _TAKEN if there else about)
         if there or self.dry:
             return kept if there else None
         start = time.perf_counter()
@@ -278,16 +284,15 @@ class Course:
         self.seconds[stage] = time.perf_counter() - start
         return kept
 
-    def _unknown(self, stage: str, runs: int = 0) -> None:
-        """A stage whose fingerprint is not known yet, for one before it is still to do."""
-        self.steps.append(Step(stage, _TO_DO, "", None, runs))
+    def _unknown(self, stage: str, about: str = "", runs: int = 0) -> None:
+        """Enter a stage whose fingerprint is not known yet, for one before it is still to do."""
+        self.steps.append(Step(stage, _TO_DO, about, None, runs))
 
-    def _enter(self, step: Step) -> None:
-        """Write a step down, and tell it."""
-        self.steps.append(step)
+    def _tell(self, stage: str, what: str) -> None:
+        """Say which stage begins; a dry walk is silent."""
         if not self.dry:
-            self.progress.start(step.stage, 1, "stage")
-            self.progress.note(f"{step.stage}: {_TAKEN if step.state == _TAKEN else step.about}")
+            self.progress.start(stage, 1, "stage")
+            self.progress.note(f"{stage}: {what}")
             self.progress.advance(1)
             self.progress.finish()
 

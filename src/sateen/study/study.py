@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -183,5 +183,37 @@ class Study:
         source = {"callable": self.address, "code": self.code} if self.address else {"model": str(self.model)}
         return {**source, "space": parameters, "caps": dict(self.caps)}
 
+    def content(self) -> dict[str, Any]:
+        """What it asks, as plain data; without the model, which has its own description."""
+        properties = {
+            name: "what the callable returns" if own is None else f"{own}" + (f", up to {own.end}" if own.end else "")
+            for name, own in self.properties.items()
+        }
+        horizons = {name: own.horizon for name, own in self.properties.items() if own is not None}
+        parts = {"train": self.train, "test": self.test, "calibrate": self.calibration}
+        return {
+            "study": self.name,
+            "seed": self.seed,
+            "callable": self.address or None,
+            "space": {name: own if isinstance(own, float) else _range(own) for name, own in self.space.parameters},
+            "property": properties,
+            "horizon": horizons or None,
+            **{part: None if own is None else asdict(own) for part, own in parts.items()},
+            "caps": dict(self.caps) or None,
+            "methods": {name: None if own is None else _changed(own) for name, own in self.methods.items()},
+            "guarantee": None if self.promise is None else asdict(self.promise),
+            "folder": str(self.folder),
+        }
+
     def __repr__(self) -> str:
         return f"<Study {self.name}: {', '.join(self.properties)} over {self.space!r}, by {', '.join(self.methods)}>"
+
+
+def _range(own: Range) -> dict[str, Any]:
+    return {"low": own.low, "high": own.high, "scale": own.scale}
+
+
+def _changed(recipe: Any) -> dict[str, Any]:
+    """The settings of a recipe that are not those of its class."""
+    usual = asdict(type(recipe)())
+    return {name: value for name, value in asdict(recipe).items() if value != usual[name]}
