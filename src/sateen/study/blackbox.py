@@ -31,17 +31,18 @@ def find_function(address: str, folder: FilePath) -> tuple[Function, str]:
     found = _in_file(folder / where, name) if where.endswith(".py") else _in_module(where, name)
     if not callable(found):
         raise InputError(f"{address} is of type {type(found).__name__}, and a black box is a callable: f(theta, rng)")
-    file = FilePath(inspect.getsourcefile(inspect.unwrap(found)) or "") if inspect.isfunction(found) else None
+    named = inspect.isfunction(found) and found.__name__.isidentifier() and not found.__closure__
+    file = FilePath(inspect.getsourcefile(found) or "") if named else None
     if file is None or not file.is_file():
-        raise InputError(f"{address} is no function in a file, so runs of it could not be known again; write it as one")
+        remedy = "write it with `def`, at the top level of a file"
+        raise InputError(f"{address} is no plain function, so its runs could not be known again; {remedy}")
     return found, hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _in_file(file: FilePath, name: str) -> Any:
     if not file.is_file():
         raise InputError(f"there is no file {file}")
-    mark = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]
-    spec = importlib.util.spec_from_file_location(f"sateen_study_{mark}", file)
+    spec = importlib.util.spec_from_file_location(f"study_{file.stem}", file)
     assert spec is not None  # the name ends in .py
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -25,6 +25,8 @@ _SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "
 _NAMED: Final = {"int": "a whole number", "float": "a number", "str": "text in quotes", "bool": "true or false"}
 _NAMED_TOO: Final = {"object": "a table, { ... }", "array": "a list, [ ... ]", "null": "nothing"}
 
+_LIMITS: Final = {">=": "not below", ">": "above", "<=": "not above", "<": "below"}
+
 
 class StudyTable(Struct, forbid_unknown_fields=True, frozen=True):
     """[study]: what it is called, and the one seed from which those of all stages come."""
@@ -142,8 +144,10 @@ class Page:
 
     def fail_inside(self, path: KeyPath, error: TextError, value: str) -> NoReturn:
         """Raise an error in the text that stands at the path, shown at its own line in the study file."""
+        if not error.text:
+            self.fail(path, error.message, error.remedy)
         start = self.text.find(value, self._places[path]) if value else -1
-        if start < 0 or error.text != value:  # escapes in the string, or a text that was put together elsewhere
+        if start < 0 or error.text != value:  # escapes in the string, or a text that stands in a file of its own
             self.fail(path, str(error))
         message = f"{self.file}: {_dotted(path)}: {error.message}"
         raise type(error)(message, self.text, start + error.position, error.remedy) from None
@@ -179,7 +183,7 @@ _EXAMPLES: Final = {
 
 
 def _dotted(path: KeyPath) -> str:
-    return ".".join(map(str, path))
+    return ".".join(name for name in path if isinstance(name, str))
 
 
 def _shown(value: Any) -> str:
@@ -196,12 +200,13 @@ def _options(hint: Any) -> tuple[str, ...]:
 
 def _wanted(said: str) -> str:
     """What was expected, from the words of msgspec: "Expected `int` >= 1 - at `$.runs`"."""
-    expected = re.match(r"Expected `([^`]*)`(?: ([<>=]+ [\d.e+-]+))?", said)
+    expected = re.match(r"Expected `([^`]*)`(?: ([<>=]+) ([\d.e+-]+))?", said)
     if expected is None:
         return said
     kinds = [kind for part in expected[1].split(" | ") if (kind := part.split("[")[0]) != "null"]
     words = " or ".join({**_NAMED, **_NAMED_TOO}.get(kind, kind) for kind in kinds)
-    return f"{words}{f' {expected[2]}' if expected[2] else ''} is needed"
+    limit = f" {_LIMITS[expected[2]]} {float(expected[3]):.15g}" if expected[2] else ""
+    return f"{words}{limit} is needed"
 
 
 def _syntax(said: str, text: str) -> tuple[str, int]:

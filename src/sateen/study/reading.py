@@ -43,6 +43,7 @@ def read_study(text: str, file: FilePath | None) -> Study:
     _check_name(page, ("study", "name"), about.name)
     model, address, code = _model(page, FilePath() if file is None else file.parent)
     space = _space(page, model)
+    caps = _caps(page, model)
     train = _design(page, space, "train", "sobol")
     if train is None:
         page.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
@@ -59,7 +60,7 @@ def read_study(text: str, file: FilePath | None) -> Study:
         calibration=calibration,
         methods=methods,
         promise=_promise(page, calibration, methods),
-        caps=_caps(page, model),
+        caps=caps,
         text=page.text,
         file=file,
         address=address,

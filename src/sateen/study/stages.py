@@ -125,7 +125,10 @@ class Course:
         try:
             found = observe(study.model, None if alone else missing, points, design.runs, seed=seeds["runs"], **options)
         except InputError as error:
-            raise InputError(f"{part}: {error}") from error
+            said = str(error).replace("pass formula=None", "leave out the table [property]")
+            raise InputError(
+                f"{part}: {said.replace('observe(model, formula, ...)', 'add it to [property]')}"
+            ) from error
         return {next(iter(missing)): found} if isinstance(found, Observations) else found
 
     def _learned(self, name: str, method: str, train: Kept[Observations] | None) -> Kept[LearnedPosterior] | None:
@@ -149,6 +152,8 @@ class Course:
                 posterior = learn(seen, **options)
             else:
                 posterior = recipe.fit(seen, **options)
+            if posterior.record.interrupted:
+                raise KeyboardInterrupt
 
             def save() -> None:
                 posterior.save(file)
