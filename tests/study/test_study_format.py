@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from small_studies import SMALL, changed, small
 
 import sateen as st
 from sateen.core.errors import FormulaError, ModelError, TextError
@@ -15,6 +14,7 @@ from sateen.guarantee import calibrate as guarantees
 from sateen.study import reading
 from sateen.study.format import DesignTable
 from sateen.study.recipes import METHODS, preset, recipe
+from small_studies import SMALL, changed, small
 
 MISTAKES = [
     # what is written instead of what; the key that is named; what is said; the remedy

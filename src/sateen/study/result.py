@@ -156,9 +156,9 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
     guarantee = None if told is None else Kept(files["guarantee"], "", load_guarantee).value()
     bound = content["error_bound"]
     formula = content["formula"] or {"text": None, "end": None}
-    table = np.array(list(predicted["points"].values()), dtype=np.float64).reshape(len(space), -1).T
+    columns = list(predicted["points"].values())
     count = len(predicted["methods"][next(iter(methods))]["mean"])
-    points = Points(table if space.names else np.empty((count, 0)), space, "given")
+    points = Points(np.array(columns, dtype=np.float64).T if columns else np.empty((count, 0)), space, "given")
     beliefs = {method: _belief(own["learner"], predicted["level"], space) for method, own in methods.items()}
     return PropertyResult(
         name=name,

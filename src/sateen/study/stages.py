@@ -297,9 +297,11 @@ class Course:
         """Say which stage begins; a dry walk is silent."""
         if not self.dry:
             self.progress.start(stage, 1, "stage")
-            self.progress.note(f"{stage}: {what}")
-            self.progress.advance(1)
-            self.progress.finish()
+            try:
+                self.progress.note(f"{stage}: {what}")
+                self.progress.advance(1)
+            finally:
+                self.progress.finish()
 
 
 def _version() -> str:
