@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, TypeVar
 from sateen.core.archive import replacing
 from sateen.core.errors import InputError, StoreError
 
-__all__ = ["Kept", "ResultFolder", "fingerprint", "plain_json", "read_json"]
+__all__ = ["Kept", "ResultFolder", "fingerprint", "plain_json", "read_json", "read_sealed"]
 
 _Value = TypeVar("_Value")
 _LOCK: Final = ".lock"
@@ -63,6 +63,15 @@ def read_json(file: FilePath) -> dict[str, Any]:
         raise InputError(f"{file} is damaged: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{file} is damaged: it is a {type(content).__name__}, and should be an object with keys")
+    return content
+
+
+def read_sealed(file: FilePath) -> dict[str, Any]:
+    """The content of a file that `write_sealed` wrote, if it matches its checksum."""
+    told = read_json(file)
+    content = told.get("content")
+    if not isinstance(content, dict) or told.get("checksum") != fingerprint(content):
+        raise InputError(f"{file} is damaged: its content does not match its checksum")
     return content
 
 
@@ -157,6 +166,10 @@ class ResultFolder:
         text = json.dumps(plain_json(content), indent=1, ensure_ascii=False, allow_nan=False)
         with self.writing(file), replacing(file) as stream:
             stream.write(text.encode() + b"\n")
+
+    def write_sealed(self, file: FilePath, content: Mapping[str, Any]) -> None:
+        """Write plain data with a checksum, so that not a digit can change unnoticed."""
+        self.write_json(file, {"checksum": fingerprint(content), "content": content})
 
 
 def _locked(lock: int) -> bool:

@@ -115,8 +115,13 @@ class Result:
         if not where.result.is_file():
             hint = "the study has not come to its end there; run it again" if where.stages.is_dir() else "give another"
             raise InputError(f"{folder} has no result of a study; {hint}")
-        content = Kept(where.result, "", _content).value()
         about = Kept(where.provenance, "", read_json).value() if where.provenance.is_file() else {}
+        return cls.found_in(where, about)
+
+    @classmethod
+    def found_in(cls, where: ResultFolder, about: Mapping[str, Any]) -> Result:
+        """The result in a folder, `about` whose making this is told."""
+        content = Kept(where.result, "", _content).value()
         try:
             question = content["question"]
             ranges = {name: Range(*own) if isinstance(own, list) else own for name, own in question["space"]}

@@ -56,7 +56,7 @@ def run_study(study: Study, path: FilePath, workers: int | None, progress: Progr
             found = course.walk()
             assert found is not None  # only a dry walk leaves anything to do
             folder.write_json(folder.result, _result(study, found))
-            result = Result.load(path)
+            result = Result.found_in(folder, {})
             provenance = _provenance(study, folder, course, result, workers, started)
             folder.write_json(folder.provenance, provenance)
         except KeyboardInterrupt as stop:

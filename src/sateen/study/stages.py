@@ -22,7 +22,7 @@ from sateen.guarantee.guarantee import Guarantee
 from sateen.learning.posterior import LearnedPosterior
 from sateen.learning.threads import on_one_thread
 from sateen.study.findings import property_findings
-from sateen.study.folder import Kept, ResultFolder, fingerprint, read_json
+from sateen.study.folder import Kept, ResultFolder, fingerprint, read_sealed
 from sateen.study.interrupts import heeding_interrupts
 from sateen.study.planning import plan_from_content, shared_plans
 from sateen.study.result import load_guarantee, load_posterior
@@ -204,9 +204,9 @@ class Course:
             plans = shared_plans(posteriors, wanted, promise, seed=seed)
             # How long the runs would take is not kept: it differs from run to run.
             content = {name: replace(plan, seconds=nan).content() for name, plan in plans.items()}
-            return lambda: self.folder.write_json(file, content)
+            return lambda: self.folder.write_sealed(file, content)
 
-        return self._made("plan", Kept(file, key, read_json), make, f"of {promise.of}")
+        return self._made("plan", Kept(file, key, read_sealed), make, f"of {promise.of}")
 
     def _guaranteed(
         self,
@@ -270,9 +270,9 @@ class Course:
             guarded = None if guarantee is None else guarantee.value()
             formula = self.study.properties[name]
             content = property_findings(name, formula, observed, posteriors, guarded)
-            return lambda: self.folder.write_json(file, content)
+            return lambda: self.folder.write_sealed(file, content)
 
-        return self._made(stage, Kept(file, key, read_json), make, f"by {', '.join(learned)}")
+        return self._made(stage, Kept(file, key, read_sealed), make, f"by {', '.join(learned)}")
 
     def _made(self, stage: str, kept: Kept[_Value], make: Callable[[], Save], about: str) -> Kept[_Value] | None:
         """The stage, made if its file is not there; None in a dry walk if it would have to be."""
