@@ -95,6 +95,17 @@ class TestWhatIsFound:
         assert np.allclose(shown.mean, asked.mean, rtol=0, atol=1e-12)
         assert shown.claim == asked.claim
 
+    def test_a_notebook_shows_the_verdict_and_the_scores(self, once: st.Result) -> None:
+        shown = once._repr_html_()
+        assert "gone: the probability is lowest" in shown
+        assert "error against frequencies" in shown
+        assert "F[0, 2] A == 0" in small()._repr_html_()
+
+    def test_nothing_in_it_can_be_changed(self, once: st.Result) -> None:
+        for mapping in (once.properties, once.content, once.provenance, once.seconds, small().methods, small().caps):
+            with pytest.raises(TypeError):
+                mapping["x"] = 1  # type: ignore[index]
+
     def test_result_json_has_no_times_and_provenance_has(self, once: st.Result) -> None:
         text = told(once.folder).decode()
         assert not any(word in text for word in ('seconds": 0', "created", "started", "finished"))
@@ -211,6 +222,18 @@ class TestAgain:
         assert {step.state for step in done.steps} == {"taken over"}
         assert sorted(folder.rglob("*")) == before
 
+    @pytest.mark.slow
+    def test_a_forecast_knows_how_long_a_method_learns_that_can_tell(self, once: st.Result, tmp_path: Path) -> None:
+        epochs = [
+            ('["svi-gp"]', '["svi-gp", "svi-gp-faithful"]'),
+            ("[guarantee]", "[learn.svi-gp-faithful]\nepochs = 9\n\n[guarantee]"),
+        ]
+        study = small(*epochs)
+        assert dict(study.forecast(tmp_path / "none").learning) == {}
+        (stage,) = study.forecast(once.folder).learning.items()
+        assert stage[0] == "learn gone svi-gp-faithful"
+        assert 0 < stage[1] < 120
+
 
 class TestSeveralProperties:
     def test_they_share_their_runs_and_a_new_one_leaves_the_others_as_they_are(
@@ -241,6 +264,7 @@ class TestSeveralProperties:
             assert own.guarantee.calibration.rank == own.plan.rank
             assert own.guarantee.calibration.normaliser == own.plan.normaliser
 
+    @pytest.mark.slow
     def test_the_shared_design_is_that_of_the_widest_and_the_others_get_the_rank_that_suits_it(self) -> None:
         from sateen.guarantee.plan import plan
         from sateen.study.planning import shared_plans

@@ -142,4 +142,10 @@ def _tell_forecast(study: Study, forecast: Forecast, workers: int | None, as_jso
         click.echo("nothing is left to simulate")
     else:
         many = f"{workers} workers" if workers and workers > 1 else "one worker"
-        click.echo(f"{forecast.runs:,} runs to make, about {seconds:.2g} s by {many}; learning comes on top")
+        click.echo(f"{forecast.runs:,} runs to make, about {_rounded(seconds)} s by {many}; learning comes on top")
+    for stage, long in forecast.learning.items():
+        click.echo(f"{stage}: about {_rounded(long)} s")
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
@@ -54,13 +55,13 @@ def read_study(text: str, file: FilePath | None) -> Study:
         seed=about.seed,
         model=model,
         space=space,
-        properties=_properties(page, model, space, address),
+        properties=MappingProxyType(_properties(page, model, space, address)),
         train=train,
         test=_design(page, space, "test", "uniform"),
         calibration=calibration,
-        methods=methods,
+        methods=MappingProxyType(methods),
         promise=_promise(page, calibration, methods),
-        caps=caps,
+        caps=MappingProxyType(caps),
         text=page.text,
         file=file,
         address=address,

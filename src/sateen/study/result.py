@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Any, Final
@@ -70,6 +71,10 @@ class PropertyResult:
     def __repr__(self) -> str:
         return f"<PropertyResult {self.verdict}>"
 
+    def _repr_html_(self) -> str:
+        scores = "".join(f"<h4>{escape(method)}</h4>{own._repr_html_()}" for method, own in self.scores.items())
+        return f"<p>{escape(self.verdict)}</p>{scores}"
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
@@ -129,7 +134,8 @@ class Result:
             found = {name: _property(where, space, name, own) for name, own in content["properties"].items()}
             model = question.get("model") or question["callable"]
             named = MappingProxyType(found)
-            return cls(content["study"], content["seed"], where.path, model, space, named, content, about)
+            told = MappingProxyType(content), MappingProxyType(dict(about))
+            return cls(content["study"], content["seed"], where.path, model, space, named, *told)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, StoreError):
                 raise
@@ -137,10 +143,13 @@ class Result:
 
     def made_by(self, provenance: Mapping[str, Any]) -> Result:
         """The same result, of which is told how it was made."""
-        return replace(self, provenance=provenance)
+        return replace(self, provenance=MappingProxyType(dict(provenance)))
 
     def __repr__(self) -> str:
         return f"<Result of {self.name} in {self.folder}: {', '.join(self.properties)}>"
+
+    def _repr_html_(self) -> str:
+        return "".join(own._repr_html_() for own in self.properties.values())
 
 
 def _content(file: FilePath) -> dict[str, Any]:

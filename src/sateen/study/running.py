@@ -9,6 +9,7 @@ import platform
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -35,13 +36,15 @@ _MOST_PILOT_RUNS: Final = 1024  # at each point
 class Forecast:
     """What a run would do: its `steps`, how many `runs` are missing, and about how many `seconds` those take.
 
-    `seconds` are for one worker, and NaN where nothing is missing. How long methods learn is not known beforehand.
+    `seconds` are for one worker, and NaN where nothing is missing. `learning` has the seconds of each stage of learning
+    that can tell: of the methods that take their time, once the training is there.
     """
 
     folder: FilePath
     steps: tuple[Step, ...]
     runs: int
     seconds: float
+    learning: Mapping[str, float]
 
 
 def run_study(study: Study, path: FilePath, workers: int | None, progress: Progress) -> Result:
@@ -71,7 +74,12 @@ def forecast_study(study: Study, path: FilePath) -> Forecast:
     course.walk()
     runs = sum(step.runs for step in course.steps if step.state == "to do")
     seconds = runs * _seconds_per_run(study) if runs else math.nan
-    return Forecast(path, tuple(course.steps), runs, seconds)
+    learning = {
+        stage: float(recipe.forecast(seen))
+        for stage, (recipe, seen) in course.fits.items()
+        if hasattr(recipe, "forecast")
+    }
+    return Forecast(path, tuple(course.steps), runs, seconds, learning)
 
 
 def _result(study: Study, found: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +118,7 @@ def _provenance(
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "workers": workers,
         "seeds": {**seeds, "plan": study.seed_of("plan")},
-        "hashes": {str(each.relative_to(folder.path)): hashlib.sha256(each.read_bytes()).hexdigest() for each in files},
+        "hashes": {each.relative_to(folder.path).as_posix(): _hash(each) for each in files},
         "seconds": _seconds(course, result, before.get("seconds", {})),
         "stages": {step.stage: step.state for step in course.steps},
         "started": started,
@@ -129,6 +137,11 @@ def _seconds(course: Course, result: Result, before: dict[str, float]) -> dict[s
     stages = [step.stage for step in course.steps]
     told = {**before, **course.seconds, **known}
     return {stage: told[stage] for stage in stages if stage in told}
+
+
+def _hash(file: FilePath) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _command(study: Study, folder: ResultFolder) -> str:

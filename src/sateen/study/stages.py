@@ -62,6 +62,9 @@ class Course:
         self.dry = dry
         self.steps: list[Step] = []
         self.seconds: dict[str, float] = {}
+        self.fits: dict[
+            str, tuple[Any, Observations]
+        ] = {}  # that are to do, by stage: the recipe, and what it will see
 
     def walk(self) -> dict[str, Any] | None:
         """All stages in order, and what they found as plain data; None if something is still to do."""
@@ -143,6 +146,8 @@ class Course:
         key = fingerprint({**asked, "training": seen.fingerprint, "relevant": list(seen.relevant)})
         file = self.folder.file(f"learn.{name}.{method}", key, ".safetensors")
         checkpoint = file.with_suffix(".checkpoint")
+        if not file.exists():
+            self.fits[stage] = recipe, seen
 
         def make() -> Save:
             options: dict[str, Any] = {"seed": seed, "progress": self.progress, "checkpoint": checkpoint}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Calibration", "Design", "Promise", "Study", "seed_of"]
 
 DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
+_RETURNED: Final = "what the callable returns"
 _SEED_WORDS: Final = 4  # of 32 bits, of the hash of a stage's name
 
 
@@ -186,7 +188,7 @@ class Study:
     def content(self) -> dict[str, Any]:
         """What it asks, as plain data; without the model, which has its own description."""
         properties = {
-            name: "what the callable returns" if own is None else f"{own}" + (f", up to {own.end}" if own.end else "")
+            name: _RETURNED if own is None else f"{own}" + (f", up to {own.end}" if own.end else "")
             for name, own in self.properties.items()
         }
         horizons = {name: own.horizon for name, own in self.properties.items() if own is not None}
@@ -207,6 +209,11 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {', '.join(self.properties)} over {self.space!r}, by {', '.join(self.methods)}>"
+
+    def _repr_html_(self) -> str:
+        shown = {name: _RETURNED if own is None else str(own) for name, own in self.properties.items()}
+        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(own)}</td></tr>" for name, own in shown.items())
+        return f"<table><caption>{escape(repr(self))}</caption>{rows}</table>"
 
 
 def _range(own: Range) -> dict[str, Any]:
