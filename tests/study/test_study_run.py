@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -412,6 +413,20 @@ class TestCallables:
         assert "train box" in stages(later)
         assert later.properties["box"].train.satisfied.sum() < 0.7 * first.satisfied.sum()
         assert stages(self.study(tmp_path).run()) == set()
+
+    def test_what_is_run_is_what_stands_in_the_file_and_not_in_a_cache(self, tmp_path: Path) -> None:
+        """Python's own cache of modules does not see a change of the same length within a second."""
+        thirds = self.study(tmp_path)
+        stamp = (tmp_path / "box.py").stat()
+        sixths = self.study(tmp_path, self.BOX.replace("/ 3", "/ 6"))
+        os.utime(tmp_path / "box.py", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        again = st.Study.load(tmp_path / "decay.toml")
+        rng = np.random.default_rng
+        answers = [[study.model({"k": 2.0}, rng(seed)) for seed in range(40)] for study in (thirds, sixths, again)]
+        assert sum(answers[0]) > sum(answers[1])
+        assert answers[1] == answers[2]
+        assert thirds.code != sixths.code == again.code
+        assert not (tmp_path / "__pycache__").exists()
 
     def test_the_result_does_not_depend_on_where_the_files_are(self, tmp_path: Path) -> None:
         for name in ("here", "there"):

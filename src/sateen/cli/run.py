@@ -28,7 +28,9 @@ _HEADER: Final = ("method", "RMSE", "accuracy", "Wilson", "width", "log score")
 @click.command(short_help="A whole study: simulate, learn, calibrate, score.")
 @click.argument("file", metavar="STUDY.toml")
 @click.option("-o", "--output", "folder", metavar="FOLDER", help="Where to; NAME-result beside the study if not said.")
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="How many simulate; all processors if not said.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="All processors simulate if not said; one for a callable."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done, and about how long the runs take.")
 @JSON
 def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.abc
 import importlib.util
 import inspect
 import pkgutil
@@ -28,7 +29,7 @@ def find_function(address: str, folder: FilePath) -> tuple[Function, str]:
     where, colon, name = address.rpartition(":")
     if not (colon and where and name):
         raise InputError(f"{address!r} is no address of a callable; write file.py:name, or module:name")
-    found = _in_file(folder / where, name) if where.endswith(".py") else _in_module(where, name)
+    found, read = _in_file(folder / where, name) if where.endswith(".py") else (_in_module(where, name), None)
     if not callable(found):
         raise InputError(f"{address} is of type {type(found).__name__}, and a black box is a callable: f(theta, rng)")
     named = inspect.isfunction(found) and found.__name__.isidentifier() and not found.__closure__
@@ -36,23 +37,42 @@ def find_function(address: str, folder: FilePath) -> tuple[Function, str]:
     if file is None or not file.is_file():
         remedy = "write it with `def`, at the top level of a file"
         raise InputError(f"{address} is no plain function, so its runs could not be known again; {remedy}")
-    return found, hashlib.sha256(file.read_bytes()).hexdigest()
+    return found, hashlib.sha256(file.read_bytes() if read is None else read).hexdigest()
 
 
-def _in_file(file: FilePath, name: str) -> Any:
-    if not file.is_file():
-        raise InputError(f"there is no file {file}")
-    spec = importlib.util.spec_from_file_location(f"study_{file.stem}", file)
-    assert spec is not None  # the name ends in .py
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses and the like look for the module they are in
+class _Bytes(importlib.abc.SourceLoader):
+    """Loads a module from bytes that were read already: what is run is what was read, and no cache comes between."""
+
+    def __init__(self, file: str, data: bytes) -> None:
+        self.file, self.data = file, data
+
+    def get_filename(self, fullname: str) -> str:
+        return self.file
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self.data
+
+
+def _in_file(file: FilePath, name: str) -> tuple[Any, bytes]:
+    """What bears the name in a file, and the bytes of the file."""
     try:
-        spec.loader.exec_module(module)
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"there is no file {file}") from None
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
+    title = f"study_{file.stem}"
+    loader = _Bytes(str(file.absolute()), data)
+    spec = importlib.util.spec_from_loader(title, loader, origin=loader.file)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[title] = module  # where dataclasses and the like look for the module they are in
+    try:
+        loader.exec_module(module)
     except Exception as error:
-        del sys.modules[spec.name]
+        del sys.modules[title]
         raise InputError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
-    return _named(module, name, str(file))
+    return _named(module, name, str(file)), data
 
 
 def _in_module(where: str, name: str) -> Any:
