@@ -160,6 +160,42 @@ def test_constants_of_the_model_have_their_values_in_a_formula() -> None:
     assert named.properties["gone"] == st.stl("F[0, 2] A == 0")
 
 
+PRISM = """\
+ctmc
+const int N;
+const double k;
+module m
+  a : [0..N] init N;
+  [] a > 0 -> k * a : (a' = a - 1);
+endmodule
+"""
+
+
+def test_a_model_in_a_file_stands_beside_the_study_and_may_leave_constants_open(tmp_path: Path) -> None:
+    (tmp_path / "decay.prism").write_text(PRISM)
+    model, file = SMALL.split("[model]")[1].split("[space]")[0], tmp_path / "decay.toml"
+    text = changed((model, '\nfile = "decay.prism"\nconstants = { N = 5 }\n\n'), ("A == 0", "a == 0"))
+    file.write_text(text)
+    read = st.Study.load(file).model
+    assert isinstance(read, st.Model)
+    assert read == st.Model.load(tmp_path / "decay.prism", constants={"N": 5})
+    (tmp_path / "decay.prism").write_text(PRISM.replace("init N", "int N"))
+    with pytest.raises(ModelError, match=r"^decay\.prism: .*\(line 5\)"):
+        st.Study.load(file)
+    file.write_text(text.replace("decay.prism", "growth.prism"))
+    with pytest.raises(TextError, match=r"decay\.toml: model\.file: .*growth\.prism cannot be read"):
+        st.Study.load(file)
+
+
+def test_a_mistake_in_a_string_with_escapes_is_shown_as_it_is_read() -> None:
+    with pytest.raises(FormulaError) as caught:
+        st.Study.parse(changed(("F[0, 2] A == 0", "F[0, 2 \\u0041 == 0")), file="decay.toml")
+    assert str(caught.value).splitlines()[:2] == [
+        "decay.toml, line 15: property.gone: expected ']' after the interval",
+        "  F[0, 2 A == 0",
+    ]
+
+
 def test_line_ends_of_windows_and_a_mark_at_the_start_change_nothing() -> None:
     strange = "\ufeff" + SMALL.replace("\n", "\r\n")
     assert st.Study.parse(strange).question() == small().question()

@@ -146,9 +146,12 @@ class Page:
         """Raise an error in the text that stands at the path, shown at its own line in the study file."""
         if not error.text:
             self.fail(path, error.message, error.remedy)
-        start = self.text.find(value, self._places[path]) if value else -1
-        if start < 0 or error.text != value:  # escapes in the string, or a text that stands in a file of its own
-            self.fail(path, str(error))
+        key = self._places[path]
+        start = self.text.find(value, key)
+        if start < 0 or error.text != value:  # a string with escapes, which stands in the file in other characters
+            line = self.text.count("\n", 0, key) + 1
+            message = f"{self.file}, line {line}: {_dotted(path)}: {error.message}"
+            raise type(error)(message, error.text, error.position, error.remedy) from None
         message = f"{self.file}: {_dotted(path)}: {error.message}"
         raise type(error)(message, self.text, start + error.position, error.remedy) from None
 

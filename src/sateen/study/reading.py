@@ -95,6 +95,8 @@ def _model(page: Page, folder: FilePath) -> tuple[Source, str, str]:
             return Model.load(folder / given.file, constants=given.constants), "", ""
         return Model.parse(given.text or ""), "", ""
     except TextError as error:
+        if given.file is not None and error.text:  # the line is one of that file
+            raise type(error)(f"{given.file}: {error.message}", error.text, error.position, error.remedy) from None
         page.fail_inside(path, error, given.text or "")
     except InputError as error:
         page.fail(path, str(error))

@@ -148,6 +148,8 @@ class Course:
         checkpoint = file.with_suffix(".checkpoint")
         if not file.exists():
             self.fits[stage] = recipe, seen
+        elif not self.dry:
+            checkpoint.unlink(missing_ok=True)  # of a run that was killed between the last two things it does here
 
         def make() -> Save:
             options: dict[str, Any] = {"seed": seed, "progress": self.progress, "checkpoint": checkpoint}
