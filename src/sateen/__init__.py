@@ -1,7 +1,8 @@
 """The probability that a stochastic model satisfies a temporal property, as a function of the model's parameters.
 
 The public names, in the order of the work: a Model and a Space of its parameters, a Formula, a Path and its Verdict;
-Observations of many runs, a Posterior learned from them, the Guarantee that its intervals hold.
+Observations of many runs, a Posterior learned from them, the Guarantee that its intervals hold; and a Study, which
+goes the whole way from one file.
 Each is loaded when it is first asked for, so that `import sateen` costs next to nothing.
 
 >>> import sateen as st
@@ -52,6 +53,8 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "bound_error",
     "ErrorBound",
     "load",
+    "Study",
+    "Result",
     "SateenError",
     "InputError",
     "TextError",
@@ -112,8 +115,10 @@ if TYPE_CHECKING:
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
     from sateen.sampling.observe import observe
+    from sateen.study.result import Result
     from sateen.study.score import Score, score
     from sateen.study.stored import load
+    from sateen.study.study import Study
 else:
     # Hidden from type checkers, to whom every name would exist otherwise. The errors live in core.errors.
     _HOMES: Final = {
@@ -153,6 +158,8 @@ else:
         "bound_error": "sateen.guarantee.error_bound",
         "ErrorBound": "sateen.guarantee.error_bound",
         "load": "sateen.study.stored",
+        "Study": "sateen.study.study",
+        "Result": "sateen.study.result",
     }
 
     def __getattr__(name: str) -> object:

@@ -17,6 +17,7 @@ from sateen.cli.monitor import monitor
 from sateen.cli.paper import paper
 from sateen.cli.plan import plan
 from sateen.cli.predict import predict
+from sateen.cli.run import run
 from sateen.cli.simulate import simulate
 
 __all__ = ["main"]
@@ -33,5 +34,6 @@ def main() -> None:
     """Stochastic models, and the temporal properties of their runs."""
 
 
-for command in (inspect, simulate, monitor, check, learn, predict, plan, calibrate, paper):  # in the order of the work
+# In the order of the work.
+for command in (inspect, run, simulate, monitor, check, learn, predict, plan, calibrate, paper):
     main.add_command(command)

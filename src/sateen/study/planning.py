@@ -1,0 +1,68 @@
+"""One calibration for several properties: the same points and runs, and for each property the rank that suits it.
+
+Each property has a plan of its own. The runs are shared, so one plan must decide how many points and runs there are:
+with a budget that of the property whose intervals would be widest, with a width that of the dearest. The others keep
+their normaliser, and get the rank with which the rehearsal finds their intervals narrowest on those points and runs.
+All of it is fixed before the calibration is observed, so every guarantee holds as if it were the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+import numpy as np
+
+from sateen.core.prediction import Posterior
+from sateen.guarantee.lift import lift_miss
+from sateen.guarantee.plan import Plan, plan
+from sateen.guarantee.rehearsal import rehearse
+from sateen.study.study import Calibration, Promise
+
+__all__ = ["plan_from_content", "shared_plans"]
+
+_NO_BETTER: Final = 1.1  # times the narrowest width so far: there the search for a rank ends
+
+
+def shared_plans(
+    posteriors: Mapping[str, Posterior], calibration: Calibration, promise: Promise, *, seed: int
+) -> dict[str, Plan]:
+    """A plan for each property, all with the same points and runs."""
+    asked: dict[str, Any] = {"level": promise.level, "confidence": promise.confidence, "seed": seed}
+    asked |= {"width": calibration.width, "budget": calibration.budget, "normaliser": promise.normaliser}
+    plans = {name: plan(posterior, **asked) for name, posterior in posteriors.items()}
+    by_width = calibration.width is not None
+    leader = max(plans.values(), key=lambda own: own.budget if by_width else own.width)
+    return {name: _moved(own, leader, posteriors[name], seed) for name, own in plans.items()}
+
+
+def _moved(own: Plan, leader: Plan, posterior: Posterior, seed: int) -> Plan:
+    """The plan with the points and runs of the leader, and the rank that suits them."""
+    points, runs = leader.points, leader.runs
+    if (own.points, own.runs) == (points, runs):
+        return own
+    stage = rehearse(posterior, seed)
+    best: Plan | None = None
+    for rank in range(1, points + 1):
+        eta = lift_miss(points, rank, 1.0 - own.level, own.confidence)
+        if eta is None:
+            break
+        widths = stage.widths(points, runs, rank, eta, own.normaliser)
+        width = float(np.mean(widths))
+        if best is None or width < best.width:
+            low, high = np.quantile(widths, [0.05, 0.95])
+            likely = float(low), float(high)
+            seconds = points * runs * posterior.seconds_per_run
+            best = replace(own, points=points, runs=runs, rank=rank, width=width, likely=likely, seconds=seconds)
+        elif width > _NO_BETTER * best.width:
+            break
+    assert best is not None  # the leader's points are enough for the rank 1, for level and confidence are the same
+    return best
+
+
+def plan_from_content(content: Mapping[str, Any]) -> Plan:
+    """The plan whose `content()` was kept."""
+    told: dict[str, Any] = {field.name: content[field.name] for field in fields(Plan)}
+    seconds = float("nan") if told["seconds"] is None else told["seconds"]
+    return Plan(**{**told, "likely": tuple(told["likely"]), "seconds": seconds})
