@@ -517,6 +517,7 @@ def test_no_lock_file_names_hosts():
 def test_every_example_is_run_by_a_test():
     tests = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
     for example in (ROOT / "examples").rglob("*"):
-        if example.is_file() and "__pycache__" not in example.parts:
+        left_by_a_run = any(part == "__pycache__" or part.endswith("-result") for part in example.parts)
+        if example.is_file() and not left_by_a_run:
             where = example.relative_to(ROOT)
             assert any(example.name in text for text in tests), f"{where}: no test names it; write one that runs it"

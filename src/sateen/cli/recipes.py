@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 import click
 
 from sateen.core.errors import InputError, nearest
+from sateen.study.recipes import METHODS, preset
 
 __all__ = ["METHODS", "recipe", "settings"]
 
-METHODS: Final = ("auto", "ep-gp", "svi-gp", "svi-bnn", "laplace-net", "svi-gp-faithful", "svi-bnn-faithful")
 _WORDS: Final[dict[Any, dict[str, Any]]] = {NoneType: {"none": None}, bool: {"true": True, "false": False}}
 
 
@@ -39,8 +39,8 @@ def recipe(method: str, given: Mapping[str, str]) -> Any:
             many = ", ".join(given)
             raise click.UsageError(f"{many}: the method is auto, which chooses for itself; say which with --method")
         return None
-    preset = _preset(method)
-    hints, known = get_type_hints(type(preset)), {field.name: field for field in fields(preset)}
+    usual = preset(method)
+    hints, known = get_type_hints(type(usual)), {field.name: field for field in fields(usual)}
     chosen = {}
     for name, text in given.items():
         if name not in known:
@@ -51,20 +51,9 @@ def recipe(method: str, given: Mapping[str, str]) -> Any:
         except ValueError:
             raise click.UsageError(f"{name}={text}: the setting {name} is of type {known[name].type}") from None
     try:
-        return replace(preset, **chosen)
+        return replace(usual, **chosen)
     except InputError as error:
         raise click.UsageError(f"{method}: {error}") from None
-
-
-def _preset(method: str) -> Any:
-    """The recipe of a method, as it is when nothing is set."""
-    from sateen.learning.archive import classes_of
-
-    if method == "svi-bnn-faithful":
-        from sateen.learning.svi_bnn import SVIBNN
-
-        return SVIBNN.faithful()
-    return classes_of(method)[0]()
 
 
 def _value(text: str, hint: Any) -> Any:
