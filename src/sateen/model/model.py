@@ -43,6 +43,22 @@ class Variable:
         if not self.whole and (self.low, self.high) != (None, None):
             raise ModelError(f"{self.name} is a real number, which has no bounds: low and high are None")
 
+    @property
+    def needs(self) -> str:
+        """What its values are, as errors say it: `a whole number from 0 on`."""
+        if not self.whole:
+            return "a finite number"
+        low = "" if self.low is None else f" from {self.low}"
+        high = "" if self.high is None else f" to {self.high}"
+        return f"a whole number{low}{high or (' on' if low else '')}"
+
+    def allows(self, values: Any) -> Any:
+        """Which of the values, an array of them or one, it can have."""
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        fine = np.isfinite(values) & (values >= low) & (values <= high)
+        return fine & (values == np.floor(values)) if self.whole else fine
+
 
 @dataclass(frozen=True, slots=True)
 class Constant:
@@ -233,17 +249,9 @@ class Model:
         state: dict[str, float] = {}
         for variable in self.variables:
             count = float(variable.initial.evaluate(values))
-            if not variable.whole and math.isfinite(count):
-                state[variable.name] = count
-                continue
-            low = -math.inf if variable.low is None else variable.low
-            high = math.inf if variable.high is None else variable.high
-            if not (np.isfinite(count) and count == round(count) and low <= count <= high):
+            if not variable.allows(count):
                 source = "" if not variable.initial.names else f" (from {variable.initial})"
-                wanted = "a whole number" if variable.low is None else f"a whole number from {low} on"
-                wanted = wanted if variable.high is None else f"a whole number from {low} to {high}"
-                wanted = wanted if variable.whole else "a finite number"
-                raise InputError(f"{variable.name} starts at {number_text(count)}{source}; it needs {wanted}")
+                raise InputError(f"{variable.name} starts at {number_text(count)}{source}; it needs {variable.needs}")
             state[variable.name] = count
         return state
 
