@@ -50,25 +50,24 @@ class Events:
 
     def passed(self, rows: FloatArray, held: BoolArray, time: float) -> tuple[FloatArray, BoolArray]:
         """The states after all that happens when the clock passes `time`, at it and just after it."""
-        return self.settled(*self.settled(rows, held, time), time, just_after(time))
+        when = f" at time {time:g}"
+        return self.settled(*self.settled(rows, held, time, when), just_after(time), when)
 
-    def settled(
-        self, rows: FloatArray, held: BoolArray, time: float, clock: float | None = None
-    ) -> tuple[FloatArray, BoolArray]:
+    def settled(self, rows: FloatArray, held: BoolArray, clock: float, when: str = "") -> tuple[FloatArray, BoolArray]:
         """The states after all rounds at an instant, and what the triggers then say; `held` is what they said before.
 
-        `clock` is the time that the triggers read, by default the instant itself.
+        `clock` is the time that the triggers read, and `when` how an error names it.
         """
         for rounds in range(MOST_ROUNDS + 1):
-            said = self.say(rows, time if clock is None else clock)
+            said = self.say(rows, clock)
             fires = said & ~held
             held = said
             if not fires.any():
                 return rows, held
             if rounds < MOST_ROUNDS:
-                rows = self._after_round(rows, fires, time)
+                rows = self._after_round(rows, fires, when)
         ringing = np.flatnonzero(fires.any(axis=0))[0]
-        raise blamed(self.model, self.values, rows[ringing], fires[:, ringing], time)
+        raise blamed(self.model, self.values, rows[ringing], fires[:, ringing], when)
 
     def say(self, rows: FloatArray, clock: float) -> BoolArray:
         """What every trigger says in every state when the clock shows this time."""
@@ -84,7 +83,7 @@ class Events:
         found = [np.broadcast_to(side.evaluate(environment), len(rows)) for side in self.thresholds]
         return min((float(each) for side in found for each in side if each > time), default=math.inf)
 
-    def _after_round(self, rows: FloatArray, fires: BoolArray, time: float) -> FloatArray:
+    def _after_round(self, rows: FloatArray, fires: BoolArray, when: str) -> FloatArray:
         """The states after one round: all values are computed, then assigned in the order of the events."""
         environment = self._environment(rows)
         after = rows.copy()
@@ -96,7 +95,7 @@ class Events:
                 fine = self.model.variables[place].allows(given)
                 if not fine.all():
                     wrong = where[np.argmin(fine)]
-                    raise blamed(self.model, self.values, rows[wrong], fires[:, wrong], time)
+                    raise blamed(self.model, self.values, rows[wrong], fires[:, wrong], when)
                 after[where, place] = given + 0.0  # -0 becomes 0: equal states have equal bytes
         return after
 
@@ -109,21 +108,21 @@ def blamed(
     values: Mapping[str, float],
     state: Sequence[float] | FloatArray,
     fires: Sequence[bool] | BoolArray,
-    time: float,
+    when: str,
 ) -> SimulationError:
     """What is wrong with a round of the events that fire in `state`: a value, or that there is no last round."""
     counts = dict(zip(model.species, map(float, state), strict=True))
     ringing = [event for event, fired in zip(model.events, fires, strict=True) if fired]
-    where = f"at time {time:g}, from {values_text(counts)}"
+    where = f"{when}, from {values_text(counts)}"
     for event in ringing:
         for name, expression in event.update:
             value = float(expression.evaluate({**values, **counts}))
             variable = model.variables[model.species.index(name)]
             if not variable.allows(np.float64(value)):
-                message = f"the event {event.name} takes {name} to {number_text(value)} {where}"
+                message = f"the event {event.name} takes {name} to {number_text(value)}{where}"
                 return SimulationError(f"{message}\n  it sets it to {expression}, and {name} needs {variable.needs}")
     names = " and ".join(event.name for event in ringing)
     return SimulationError(
-        f"events set each other off without end {where}: after {MOST_ROUNDS:,} rounds {names} would fire again\n"
+        f"events set each other off without end{where}: after {MOST_ROUNDS:,} rounds {names} would fire again\n"
         "  let the trigger of an event be false after what the event sets, and stay false"
     )

@@ -230,7 +230,7 @@ class _Record:
         values = {**self.values, **state}
         where = f"at time {self.rows[-1, 0]:g}, where {values_text(state)}"
         if any(self.ringing):
-            return blamed(self.model, self.values, self.rows[-1, 2:], self.ringing, self.rows[-1, 0])
+            return blamed(self.model, self.values, self.rows[-1, 2:], self.ringing, f" at time {self.rows[-1, 0]:g}")
         for variable in self.model.variables:
             value = state[variable.name]
             low = -math.inf if variable.low is None else variable.low

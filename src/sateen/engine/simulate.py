@@ -104,8 +104,10 @@ class _Watch:
 
     def after(self, state: State, time: float, passing: bool) -> State:
         """The state after the events at an instant; `passing` says that it is a threshold of the clock."""
-        happen = self.events.passed if passing else self.events.settled
-        rows, self.held = happen(_rows(state), self.held, time)
+        if passing:
+            rows, self.held = self.events.passed(_rows(state), self.held, time)
+        else:
+            rows, self.held = self.events.settled(_rows(state), self.held, time, f" at time {time:g}")
         return self._state(rows)
 
     def _state(self, rows: FloatArray) -> State:
