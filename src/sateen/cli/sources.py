@@ -97,7 +97,7 @@ def asked(source: Source, values: Mapping[str, float], text: str, end: float | N
         if not re.search(rf"\b{re.escape(constant)}\b", text):
             raise no_constant(source, constant)
     constants = {each.name: values[each.name] for each in source.model.constants if math.isfinite(values[each.name])}
-    remedy = "name a constant of the model, or write a number; or give it a value, as in --const T=10"
+    remedy = "give it a value, as in --const T=10; or name a constant of the model, or write a number"
     return Property("", read_formula(text, {**constants, **source.constants}, end, remedy))
 
 

@@ -211,6 +211,15 @@ class Model:
 
         return load_model(FilePath(path), constants)
 
+    def save(self, path: str | FilePath) -> None:
+        """Write the model to a file, whole or not at all; the suffix says in which language.
+
+        Text, .sateen or .txt, reads back as an equal model; SBML is .xml or .sbml. What a language cannot say is refused.
+        """
+        from sateen.model.written import save_model
+
+        save_model(self, FilePath(path))
+
     @property
     def species(self) -> tuple[str, ...]:
         """The names of what changes, in the order of the state."""

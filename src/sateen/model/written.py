@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
+from typing import Final
 
+from sateen.core.archive import replacing
+from sateen.core.errors import ModelError, ModelWarning
 from sateen.core.expression import RESERVED, Expression, Name, number_text
 from sateen.model.model import Event, Model, Transition, Variable
-from sateen.model.reactions import consumption_faults
+from sateen.model.reactions import consumption_faults, read_reactions
 
-__all__ = ["MODEL_RESERVED", "bounds_text", "happens", "written"]
+__all__ = ["MODEL_RESERVED", "bounds_text", "happens", "save_model", "written"]
+
+_TEXT: Final = (".sateen", ".txt")
+_SBML: Final = (".xml", ".sbml")
 
 MODEL_RESERVED = RESERVED | {
     *("when", "in", "initially", "mass_action"),
@@ -30,6 +39,49 @@ def written(model: Model) -> str:
     lines += [_written_transition(transition) for transition in model.transitions]
     lines += [_written_event(event) for event in model.events]
     return "\n".join(lines) + "\n"
+
+
+def save_model(model: Model, path: Path) -> None:
+    """Write a model in the language of the suffix; what it cannot say is a ModelError, and nothing is written."""
+    suffix = path.suffix.lower()
+    if suffix in _TEXT:
+        text = _text_that_reads_back(model)
+    elif suffix in _SBML:
+        from sateen.model.sbml_written import write_sbml
+
+        text = write_sbml(model)
+    else:
+        known = f"known: {', '.join([*_TEXT, *_SBML])}"
+        raise ModelError(f"{path}: no writer for {path.suffix or 'a file without suffix'}", remedy=known)
+    with replacing(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def _text_that_reads_back(model: Model) -> str:
+    """The text of a model, read again and compared: the form can hold what no text says, such as a name with a `."""
+    text = written(model)
+    for name in _all_names(model):
+        if not name.strip() or "`" in name or "\n" in name:
+            raise ModelError(f"the name {name!r} cannot be written as text", remedy="rename it")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            again = read_reactions(text)
+    except ModelError as error:
+        raise ModelError(f"as text this cannot be read: {error.message}", text, error.position, error.remedy) from None
+    for kind in ("variables", "transitions", "parameters", "constants", "events"):
+        for part, other in zip(getattr(model, kind), getattr(again, kind), strict=False):
+            if part != other:
+                raise ModelError(f"{part.name} is not the same once it is written as text and read", remedy=f"{part}")
+    if again != model:
+        raise ModelError("this model is not the same once it is written as text and read")
+    return text
+
+
+def _all_names(model: Model) -> Iterator[str]:
+    yield from model.names
+    yield from (transition.name for transition in model.transitions)
+    yield from (event.name for event in model.events)
 
 
 def bounds_text(variable: Variable) -> str:
