@@ -150,7 +150,8 @@ class Lanes:
 def is_condition(expression: Expression) -> bool:
     """Whether an expression is true or false, not a number."""
     if isinstance(expression, Operation):
-        return expression.symbol in (*COMPARISONS, "and", "or", "not")
+        chooses = expression.symbol == "if" and is_condition(expression.operands[1])
+        return chooses or expression.symbol in (*COMPARISONS, "and", "or", "not")
     return isinstance(expression, Boolean)
 
 

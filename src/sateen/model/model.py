@@ -18,11 +18,12 @@ from typing import Any, Final
 import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
-from sateen.core.expression import COMPARISONS, Expression, Name, Operation, number_text
+from sateen.core.expression import COMPARISONS, Boolean, Expression, Name, Operation, number_text
 
 __all__ = ["CLOCK", "Constant", "Event", "Model", "Parameter", "Transition", "Variable"]
 
 CLOCK: Final = "time"  # the name under which triggers read the time
+_CONDITIONS: Final = (*COMPARISONS, "and", "or", "not", "if")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,12 @@ class Event:
     initially: bool = True
 
     def __post_init__(self) -> None:
+        symbol = self.trigger.symbol if isinstance(self.trigger, Operation) else None
+        if symbol not in _CONDITIONS and not isinstance(self.trigger, Boolean):
+            raise ModelError(
+                f"the trigger of the event {self.name} is {self.trigger}, a number",
+                remedy="a trigger is a condition, such as X > 0",
+            )
         for name, value in self.update:
             if CLOCK in value.names:
                 raise ModelError(f"the event {self.name} sets {name} to {value}: only its trigger may read the time")
