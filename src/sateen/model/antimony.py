@@ -119,12 +119,18 @@ def _reserved(text: str, seen: str, word: str) -> ModelError:
 
 
 def _place(seen: str, element: Any) -> int:
-    """Where the id of an element, or of one around it, stands in the text."""
-    while element is not None:
-        for ask in ("getIdAttribute", "getVariable", "getSymbol", "getSpecies"):
-            name = getattr(element, ask, lambda: "")()
-            found = re.search(rf"\b{re.escape(name)}\b", seen) if name else None
-            if found:
+    """Where the id of an element, or of one around it, stands in the text; the library numbers what has no name."""
+    while element is not None and element.getElementName() != "model":
+        for ask in ("getIdAttribute", "getVariable", "getSymbol"):
+            name = getattr(element, ask, str)()
+            if unnamed := re.fullmatch(r"_([JE])(\d+)", name):
+                mark = r"->|=>" if unnamed[1] == "J" else r"\bat\b"
+                places = [
+                    found.end(1) for found in re.finditer(rf"(?:^|;)(\s*)[^:;\n]*?(?:{mark})", seen, re.MULTILINE)
+                ]
+                return dict(enumerate(places)).get(int(unnamed[2]), 0)
+            setting = rf"\b{name}\s*(?:'|:|=(?![=>]))"  # where it is set or labelled, rather than read
+            if name and (found := re.search(setting, seen) or re.search(rf"\b{name}\b", seen)):
                 return found.start()
-        element = getattr(element, "getParentSBMLObject", lambda: None)()
+        element = element.getParentSBMLObject()
     return 0
