@@ -52,7 +52,7 @@ def inspect(model: str, constants: Mapping[str, float], properties: str | None, 
         source = opened(model, constants)
         if source.constants and properties is None:
             raise no_constant(source, next(iter(source.constants)))
-        content = _described(source)
+        content = {**_described(source.model), **_for_properties(source)}
         if properties is not None:
             content["properties"] = _properties_of(source, properties)
         found = {"model": model}
@@ -130,12 +130,12 @@ def _counts(model: Model) -> set[str]:
     return found
 
 
-def _described(source: Source) -> dict[str, Any]:
+def _described(model: Model) -> dict[str, Any]:
     """What the model says, as plain data: numbers where they are known, and text."""
     from sateen.model.written import happens
 
-    model, ranges = source.model, plausible_ranges(source.model)
-    described: dict[str, Any] = {
+    ranges = plausible_ranges(model)
+    return {
         "species": [_described_variable(each) for each in model.variables],
         "constants": [{"name": each.name, "value": _known(each.value)} for each in model.constants],
         "parameters": [
@@ -150,10 +150,16 @@ def _described(source: Source) -> dict[str, Any]:
             {"name": one.name, "happens": happens(one), "trigger": str(one.trigger), "initially": one.initially}
             for one in model.events
         ],
-        "labels": [{"name": name, "condition": str(one.expression)} for name, one in source.scope.labels.items()],
-        "open": [{"name": name, "kind": kind} for name, (kind, value) in source.scope.open.items() if value is None],
     }
-    return described
+
+
+def _for_properties(source: Source) -> dict[str, Any]:
+    """What a model in the PRISM language has for its properties: labels, and open constants that it does not read."""
+    scope = source.scope
+    return {
+        "labels": [{"name": name, "condition": str(one.expression)} for name, one in scope.labels.items()],
+        "open": [{"name": name, "kind": kind} for name, (kind, value) in scope.open.items() if value is None],
+    }
 
 
 def _described_variable(variable: Variable) -> dict[str, Any]:
