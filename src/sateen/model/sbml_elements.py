@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NoReturn
 
 from sateen.core.errors import ModelError
+from sateen.model.sbml_math import library
 
 __all__ = ["Elements", "Source", "listed", "local_parameters", "whole"]
 
@@ -38,7 +39,8 @@ class Elements:
     """What a model has, by id, in the order of the file; rules and assignments are found by what they set.
 
     A rule stands after those that it reads. `by_event` are the assignments of events; `local` is, for each reaction,
-    what its own parameters are called in the whole model.
+    what its own parameters are called in the whole model. `bounds` are those that constraints such as X <= 10 give to
+    amounts; `unwatched` are the other constraints.
     """
 
     source: Source
@@ -52,6 +54,8 @@ class Elements:
     assigned: Mapping[str, Any]
     by_event: Mapping[str, Any]
     local: Mapping[str, Mapping[str, str]]
+    bounds: Mapping[str, tuple[int | None, int | None]]
+    unwatched: tuple[Any, ...]
 
     @classmethod
     def of(cls, model: Any, source: Source) -> Elements:
@@ -76,6 +80,7 @@ class Elements:
             {each.getSymbol(): each for each in _with_formula(listed(model.getListOfInitialAssignments()))},
             {each.getVariable(): each for each in _with_formula(events)},
             _local_names(reactions, [*species, *parameters, *compartments, *reactions, *references]),
+            *_bounds(_with_formula(listed(model.getListOfConstraints())), species),
         )
 
     def setter(self, name: str) -> Any:
@@ -157,3 +162,34 @@ def _local_names(reactions: Mapping[str, Any], others: list[str]) -> dict[str, d
             taken.add(called)
             found[reaction][name] = called
     return found
+
+
+def _bounds(
+    constraints: list[Any], species: Mapping[str, Any]
+) -> tuple[dict[str, tuple[int | None, int | None]], tuple[Any, ...]]:
+    """The bounds of amounts that constraints give, and the constraints that are none."""
+    libsbml = library()
+    found: dict[str, tuple[int | None, int | None]] = {}
+    others = []
+    for constraint in constraints:
+        formula = constraint.getMath()
+        side = {libsbml.AST_RELATIONAL_GEQ: 0, libsbml.AST_RELATIONAL_LEQ: 1}.get(formula.getType())
+        named = formula.getChild(0) if side is not None and formula.getNumChildren() == 2 else None
+        name = named.getName() if named is not None and named.isName() else ""
+        limit = _limit(formula.getChild(1)) if name in species else math.nan
+        if math.isnan(limit) or not species[name].getHasOnlySubstanceUnits() or limit == math.inf:
+            others.append(constraint)
+            continue
+        bound = None if math.isinf(limit) else round(limit)
+        low, high = found.get(name, (0, None))
+        found[name] = (bound, high) if side == 0 else (low, bound)
+    return found, tuple(others)
+
+
+def _limit(node: Any) -> float:
+    """A whole number or an infinity, of either sign; NaN for anything else."""
+    sign = 1.0
+    if node.isUMinus():
+        sign, node = -1.0, node.getChild(0)
+    value = sign * float(node.getValue()) if node.isNumber() else math.nan
+    return value if math.isinf(value) or whole(value) is not None else math.nan

@@ -7,8 +7,7 @@ amount divided by the size of its compartment, and what sets it sets the concent
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Callable, Iterator, Set
 from typing import Any, Final
 
 from sateen.core.expression import Expression, Name, Number, Operation, number, number_text
@@ -203,15 +202,18 @@ class Names:
 
     def _count(self, name: str) -> Variable:
         initial = self.initial(name)
+        low, high = self.file.bounds.get(name, (0, None))
         if initial.names:
-            return Variable(name, initial)
+            return Variable(name, initial, low, high)
         amount = float(initial.evaluate({}))
         count = whole(amount)
-        if count is None or count < 0:
+        if count is None or (low is not None and count < low) or (high is not None and count > high):
             where = self.file.assigned.get(name, self.file.species[name])
             remedy = "amounts are numbers of molecules here, not moles: whole numbers from 0 on"
+            if count is not None and count >= 0:
+                remedy = "a constraint of the model forbids it"
             self.fail(f"the species {name} begins with {number_text(amount)}", where, remedy)
-        return Variable(name, number(float(count)))
+        return Variable(name, initial if count == amount else number(float(count)), low, high)
 
     def parameters(self) -> tuple[Parameter, ...]:
         """What a user may choose: global parameters that nothing sets, and those of single reactions."""
@@ -230,21 +232,27 @@ class Names:
             self.fail(f"the parameter {name} is infinite", element, "give it a finite value")
         return Parameter(name, None if math.isnan(value) else value)
 
-    def constants(self, read: Iterable[str]) -> tuple[Constant, ...]:
+    def constants(self, read: Set[str]) -> tuple[Constant, ...]:
         """What no run changes, each after those it reads; compartments only if they are among those `read`."""
         values = dict(self._constant_values())
-        needed = {name for name in values if name not in self.file.compartments}
-        waiting = [*needed, *(name for name in read if name in values)]
+        waiting = [name for name in values if name not in self.file.compartments or name in read]
+        order: dict[str, Constant] = {}
+        open_ones: dict[str, None] = {}  # those whose own names are looked at, from the outside in
+        waiting.reverse()
         while waiting:
-            name = waiting.pop()
-            needed.add(name)
-            waiting += [each for each in values[name].names if each in values and each not in needed]
-        reads = {name: [each for each in values[name].names if each in needed] for name in values if name in needed}
-        try:
-            return tuple(Constant(name, values[name]) for name in TopologicalSorter(reads).static_order())
-        except CycleError as error:
-            circle: list[str] = error.args[1]
-            self.fail(f"{circle[0]} is defined by itself: {' -> '.join(circle)}", self.file.setter(circle[0]))
+            name = waiting[-1]
+            missing = [each for each in values[name].names if each in values and each not in order]
+            if name in order or not missing:
+                order.setdefault(name, Constant(name, values[name]))
+                open_ones.pop(name, None)
+                waiting.pop()
+                continue
+            open_ones[name] = None
+            if circle := [each for each in missing if each in open_ones]:
+                round_trip = [*list(open_ones)[list(open_ones).index(circle[0]) :], circle[0]]
+                self.fail(f"{name} is defined by itself: {' -> '.join(round_trip)}", self.file.setter(name))
+            waiting += reversed(missing)
+        return tuple(order.values())
 
     def _constant_values(self) -> Iterator[tuple[str, Expression]]:
         """What no run changes, in the order of the file; sizes that are not given are left out."""

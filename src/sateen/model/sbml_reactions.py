@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from sateen.core.expression import COMPARISONS, Expression, Name, Operation, in_order
+from sateen.core.expression import COMPARISONS, Expression, Name, Number, Operation, in_order
 from sateen.model.model import CLOCK, Event, Transition
 from sateen.model.sbml_elements import listed, whole
 from sateen.model.sbml_math import SBML_TIME, as_condition, sum_of
@@ -43,6 +43,9 @@ def _transition(names: Names, reaction: Any, factor: str, reversible: bool) -> T
         names.fail(f"the rate of {name} is that of a reversible reaction: {rate}", reaction, remedy)
     consumed = _side(names, listed(reaction.getListOfReactants()), name, factor)
     produced = _side(names, listed(reaction.getListOfProducts()), name, factor)
+    match rate:
+        case Operation("if", (guard, guarded, Number(0.0))):
+            return Transition(name, guarded, consumed, produced, guard=guard)
     return Transition(name, rate, consumed, produced)
 
 
