@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,9 @@ from click.testing import CliRunner, Result
 
 import sateen as st
 from sateen.cli import main
+from sateen.cli.group import Commands
+from sateen.cli.init import init
+from sateen.core.expression import Number
 
 QUEUE = """ctmc
 const int capacity;
@@ -303,3 +310,73 @@ def test_a_model_of_another_language_is_learned_and_calibrated(desk: Path) -> No
     sateen(*learn, "--points", "20", "--runs", "20", "-o", "f.safetensors")
     sateen("calibrate", "f.safetensors", "--points", "60", "--runs", "20", "-o", "g.safetensors")
     assert isinstance(st.load("g.safetensors"), st.Guarantee)
+
+
+# The examples: a gene switch in SBML, a queue in the PRISM language, an epidemic in Antimony; each with the study that
+# `init` made of it. What a study says is observed here; `sateen run` reads the very same files.
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+STUDIES = {
+    "gene_switch.toml": (
+        *("gene_switch.xml", "--vary", "make=10:40", "--vary", "half=2:8"),
+        *("-p", "F[0, 50] (B > A + 10)"),
+    ),
+    "queue.toml": (
+        *("queue.prism", "--const", "capacity=10,T=20", "--vary", "arrival=0.5:3"),
+        *("-p", "examples/queue.props:full", "-p", "examples/queue.props:half_first"),
+    ),
+    "epidemic.toml": (
+        *("epidemic.ant", "--vary", "apart=0.05:0.5", "--vary", "many=20:60"),
+        *("-p", "G[0, 60] (I <= 40)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_study_of_an_example_is_what_init_makes(
+    study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("*.toml"))
+    monkeypatch.chdir(tmp_path)
+    model, *options = STUDIES[study]
+    alone = Commands("sateen", commands={"init": init})
+    done = CliRunner().invoke(alone, ["init", f"examples/{model}", *options, "-o", f"examples/{study}"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert (tmp_path / "examples" / study).read_text(encoding="utf-8") == (EXAMPLES / study).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_study_of_an_example_can_be_observed(study: str) -> None:
+    said = tomllib.loads((EXAMPLES / study).read_text(encoding="utf-8"))
+    model = st.Model.load(EXAMPLES / said["model"]["file"], constants=said["model"].get("constants"))
+    assert model.warnings == ()
+    assert st.Model.parse(str(model)) == model
+    constants = {constant.name: float(constant.value.evaluate({})) for constant in model.constants}
+    formulas = {name: st.stl(text, constants=constants) for name, text in said["property"].items()}
+    points = st.Space(said["space"]).sobol(8, seed=1)
+    for seen in st.observe(model, formulas, points, runs=100, seed=2).values():
+        assert seen.undecided.sum() == 0
+        assert 0 < seen.satisfied.sum() < seen.trials.sum()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "name"), [(1, "full"), (2, "neglected"), (3, "half_first")])
+def test_the_runs_of_the_queue_agree_with_its_exact_probabilities(place: int, name: str) -> None:
+    options = ("--const", "capacity=10,T=20", "--at", "arrival=1", "--runs", "20000", "--level", "0.999999", "--exact")
+    queue, props = str(EXAMPLES / "queue.prism"), str(EXAMPLES / "queue.props")
+    found = as_json("check", queue, *options, "-p", f"{props}:{place}")
+    assert found["property"] == f"{props}:{name}"
+    assert found["lower"] <= found["exact"] <= found["upper"]
+
+
+@pytest.mark.slow
+def test_the_gene_switch_has_two_sides() -> None:
+    """A and B follow the same laws, so from equal counts each is as likely as the other to be ahead at time 3."""
+    model = st.Model.load(EXAMPLES / "gene_switch.xml")
+    even = replace(model, variables=tuple(replace(each, initial=Number(8.0)) for each in model.variables))
+    runs = 40_000
+    ahead = {"A": st.stl("F[3, 3] (A > B)"), "B": st.stl("F[3, 3] (B > A)")}
+    seen = st.observe(even, ahead, st.Space(make=20.0).uniform(1, seed=1), runs=runs, seed=2)
+    a, b = (int(seen[name].satisfied.sum()) for name in ahead)
+    assert abs(a - b) < 4.9 * math.sqrt(a + b)  # given that one is ahead, which one is a fair coin

@@ -72,6 +72,14 @@ def test_a_variable_with_another_lower_bound_is_no_count_that_a_rate_must_see(bo
     assert Model.parse(f"species x = 3 {bounds}\nx -> 0 @ k").warnings == ()
 
 
+def test_a_guard_that_keeps_written_bounds_is_no_doubt() -> None:
+    assert Model.parse("species x = 3 in [0, 9]\nx -> 0 @ k when x > 0").warnings == ()
+    assert parse("species x = 3 in [0, 9]\ngo: 2 x -> 0 @ k * x").warnings == (
+        "line 2: go takes 2 x and may still fire with 1 left; "
+        "its rate should be 0 there: mass_action(k), or a guard: when x >= 2",
+    )
+
+
 # Assignments.
 
 

@@ -221,7 +221,7 @@ class Model:
     def save(self, path: str | FilePath) -> None:
         """Write the model to a file, whole or not at all; the suffix says in which language.
 
-        Text, .sateen or .txt, reads back as an equal model; SBML is .xml or .sbml. What it cannot say is refused by name.
+        Text, .sateen or .txt, reads back as an equal model; SBML is .xml or .sbml. What it cannot say is refused.
         """
         from sateen.model.written import save_model
 

@@ -33,11 +33,14 @@ from sateen.model.reactions_text import (
     NAME,
     Bounds,
     Piece,
+    assigned,
     bounded,
     guarded,
     mass_action,
     rate_of,
     said_lines,
+    sides_of,
+    terms,
     triggered,
 )
 
@@ -48,15 +51,11 @@ Assigned: TypeAlias = "tuple[tuple[str, Expression], ...]"
 
 MAX_CHARACTERS: Final = 200_000
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
-_MOST_MOLECULES: Final = 10**9  # of a species in one reaction
 _LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
-_TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
-_TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _DECLARED: Final = re.compile(rf"\s*({NAME})\s*(?:=(?!=)(.*))?$", re.DOTALL)
 _EVENT: Final = re.compile(r"\s*event\b")
 _NO_RATE: Final = ("this reaction has no rate", "write it after @, as in  I -> R @ gamma * I")
 _KINDS: Final = ("species", "real", "constant", "parameter")
-_NOTHING: Final = ("0", "∅")
 
 
 def read_reactions(text: str) -> Model:
@@ -190,7 +189,7 @@ class _Reader:
         self.labels.add(name)
         parts = list(happening.split(","))
         sides = None if ":=" in parts[0].masked() else parts.pop(0)
-        consumed, produced = ((), ()) if sides is None else self.sides(sides)
+        consumed, produced = ((), ()) if sides is None else map(self.side, sides_of(sides))
         update = self.assignments(parts)
         transition = Transition(name, rate_of(rate, consumed), consumed, produced, update, guard)
         for target in dict(update):
@@ -208,7 +207,7 @@ class _Reader:
         if (at := piece.masked().find("@")) >= 0:
             piece.part(at).fail("an event has no rate", "it happens when its trigger becomes true; leave event out")
         written, trigger, initially = triggered(piece.part(label.end()))
-        update = () if written.text.strip() in _NOTHING else self.assignments(list(written.split(",")))
+        update = () if written.nothing else self.assignments(list(written.split(",")))
         condition = trigger.expression(condition=True)
         try:
             self.events[name] = Event(name, update, condition, initially), written, trigger
@@ -219,17 +218,10 @@ class _Reader:
         """What `x := x - 1, busy := 0` assigns."""
         update: dict[str, Expression] = {}
         for piece in pieces:
-            match = _TARGET.match(piece.text)
-            if match is None:
-                said = (
-                    f"{piece.text.strip()!r} is no assignment" if not piece.blank else "an assignment is missing here"
-                )
-                piece.fail(said, "assignments look like  x := x - 1, y := 0")
-            name = match[1].strip("`")
+            name, value = assigned(piece)
             target = self.known(name, piece)
             if name in update:
                 piece.fail(f"{name} is assigned twice", "all assignments read the state before; write one")
-            value = piece.part(match.end())
             update[name] = value.expression()
             if target.whole and not update[name].names:
                 number = float(update[name].evaluate({}))
@@ -239,33 +231,9 @@ class _Reader:
                     self._doubt(value, f"{name} := {update[name]} is outside the bounds of {name}")
         return tuple(update.items())
 
-    def sides(self, piece: Piece) -> tuple[Pairs, Pairs]:
-        masked = piece.masked()
-        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
-            arrow = strange[0]
-            remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
-            piece.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
-        parts = masked.split("->")
-        if len(parts) != 2:
-            piece.fail("a reaction has one arrow, ->", "it looks like  S + I -> 2 I @ beta * S * I")
-        left = piece.part(0, len(parts[0]))
-        right = piece.part(len(parts[0]) + 2)
-        return self.side(left), self.side(right)
-
     def side(self, piece: Piece) -> Pairs:
-        if piece.text.strip() in _NOTHING:
-            return ()
         counts: dict[str, int] = {}
-        for term in piece.split("+"):
-            match = _TERM.fullmatch(term.text)
-            if match is None:
-                found = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
-                term.fail(found, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
-            name = match[2].strip("`")
-            digits = match[1] or "1"
-            count = int(digits) if len(digits) <= 10 else MOST
-            if not 0 < count <= _MOST_MOLECULES:
-                term.fail(f"between 1 and {_MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
+        for term, name, count in terms(piece):
             if not self.known(name, term).whole:
                 term.fail(f"{name} is a real number, which only events change", "only species take part in reactions")
             counts[name] = counts.get(name, 0) + count
@@ -318,11 +286,17 @@ class _Reader:
         transition = reaction.transition
         if negative_by_sign(transition.rate):
             reaction.rate.fail(f"the rate {transition.rate} is never positive", "rates are at least 0: change its sign")
-        faults = dict(consumption_faults(transition, self.variables))
-        for name, fault in faults.items():
-            if fault.fatal and name not in self.in_bounds:
-                reaction.sides.fail(fault.message, fault.remedy)
-        for fault in list(faults.values())[:1]:
+        doubtful = []
+        for name, fault in consumption_faults(transition, self.variables):
+            if name not in self.in_bounds:
+                doubtful.append(fault)
+                if fault.fatal:
+                    reaction.sides.fail(fault.message, fault.remedy)
+            elif (
+                fault.fatal or name in transition.rate.names
+            ):  # where there are bounds, a guard that keeps them is usual
+                doubtful.append(fault)
+        for fault in doubtful[:1]:
             self._doubt(reaction.sides, f"{fault.message}; {fault.remedy}")
 
     def _doubt(self, piece: Piece, message: str) -> None:

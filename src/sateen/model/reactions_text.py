@@ -14,13 +14,30 @@ from typing import Final, NoReturn, TypeAlias
 from sateen.core.errors import ExpressionError, ModelError
 from sateen.core.expression import Expression, Name, Number, Operation, parse_condition, parse_expression
 
-__all__ = ["MOST", "NAME", "Bounds", "Piece", "bounded", "guarded", "mass_action", "rate_of", "said_lines", "triggered"]
+__all__ = [
+    "MOST",
+    "NAME",
+    "Bounds",
+    "Piece",
+    "assigned",
+    "bounded",
+    "guarded",
+    "mass_action",
+    "rate_of",
+    "said_lines",
+    "sides_of",
+    "terms",
+    "triggered",
+]
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
 
 MOST: Final = 2**53  # whole numbers beyond are not exact
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
+_MOST_MOLECULES: Final = 10**9  # of a species in one reaction
+_TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
+_TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
 _INITIALLY: Final = re.compile(r"\binitially\b\s*(\w*)\s*$")
@@ -43,6 +60,11 @@ class Piece:
     def blank(self) -> bool:
         """Whether it says nothing."""
         return not self.text.strip()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it says that there is nothing."""
+        return self.text.strip() in ("0", "∅")
 
     def part(self, begin: int, end: int | None = None) -> Piece:
         """The piece from one of its characters to another."""
@@ -90,6 +112,43 @@ def said_lines(text: str) -> Iterator[Piece]:
         if not piece.blank:
             yield piece
         start += len(line) + 1
+
+
+def sides_of(piece: Piece) -> tuple[Piece, Piece]:
+    """What stands left and right of the arrow of a reaction."""
+    masked = piece.masked()
+    if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
+        arrow = strange[0]
+        remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
+        piece.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
+    parts = masked.split("->")
+    if len(parts) != 2:
+        piece.fail("a reaction has one arrow, ->", "it looks like  S + I -> 2 I @ beta * S * I")
+    return piece.part(0, len(parts[0])), piece.part(len(parts[0]) + 2)
+
+
+def terms(side: Piece) -> Iterator[tuple[Piece, str, int]]:
+    """The terms of a side such as `A + 2 B`, each with its name and how many there are of it."""
+    for term in () if side.nothing else side.split("+"):
+        match = _TERM.fullmatch(term.text)
+        if match is None:
+            found = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
+            term.fail(found, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
+        name = match[2].strip("`")
+        digits = match[1] or "1"
+        count = int(digits) if len(digits) <= 10 else MOST
+        if not 0 < count <= _MOST_MOLECULES:
+            term.fail(f"between 1 and {_MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
+        yield term, name, count
+
+
+def assigned(piece: Piece) -> tuple[str, Piece]:
+    """The name and the value of `x := x - 1`."""
+    match = _TARGET.match(piece.text)
+    if match is None:
+        found = "an assignment is missing here" if piece.blank else f"{piece.text.strip()!r} is no assignment"
+        piece.fail(found, "assignments look like  x := x - 1, y := 0")
+    return match[1].strip("`"), piece.part(match.end())
 
 
 def bounded(piece: Piece) -> tuple[Piece, Bounds | None]:
