@@ -21,7 +21,9 @@ MAX_CHARACTERS: Final = 100_000
 _LONGEST_LINE: Final = 2_000
 _MOST_BRACKETS: Final = 100
 _ONE_AT_A_TIME: Final = Lock()
-_HIDDEN: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_HIDDEN: Final = re.compile(r'```.*?(?:```|\Z)|"(?:[^"\\\n]|\\.)*"|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+# Looked for everywhere but in lines that are nothing but a comment: what is a string is for the library to say.
+_IMPORT: Final = re.compile(r'\bimport\b(?:\s|/\*.*?\*/|//[^\n]*|#[^\n]*)*"', re.DOTALL)
 
 # Functions of Antimony's own that someone may want as a name; without brackets behind, the library only says that the
 # model is not valid.
@@ -47,10 +49,17 @@ def read_antimony(text: str) -> SbmlModel:
     recover: I -> R @ gamma_ * I
     <BLANKLINE>
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the library ends a line at either
     seen = _looked_over(text)
     with _ONE_AT_A_TIME:
         sbml = _as_sbml(text, seen)
-    return read_sbml(sbml, Source(text, lambda element: _place(seen, element)))
+    try:
+        return read_sbml(sbml, Source(text, lambda element: _place(seen, element)))
+    except ModelError:
+        # The library leaves out a formula that reads one of its functions as a name.
+        if bare := _FUNCTIONS.search(seen):
+            raise _reserved(text, seen, bare[1]) from None
+        raise
 
 
 def _looked_over(text: str) -> str:
@@ -62,7 +71,7 @@ def _looked_over(text: str) -> str:
         raise ModelError(
             "an Antimony file that says nothing", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I"
         )
-    if found := re.search(r"\bimport\b", seen):
+    if found := _IMPORT.search(re.sub(r"(?m)^\s*(?://|#).*$", lambda line: " " * len(line[0]), text)):
         remedy = "put the text of the other file in its place"
         raise ModelError("import is refused: a model is one file", text, found.start(), remedy)
     start = depth = 0

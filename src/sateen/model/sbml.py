@@ -27,6 +27,7 @@ from sateen.model.sbml_safety import line_start, look_over
 __all__ = ["SbmlModel", "read_sbml"]
 
 _MOST_ERRORS: Final = 3  # of the library's, that are told
+_LONGEST_SENTENCE: Final = 250  # characters of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _document(text: str, source: Source) -> Any:
     if found:
         told = [f"line {error.getLine()}: {_sentence(error)}" for error in found[1:_MOST_ERRORS]]
         more = len(found) - _MOST_ERRORS
-        remedy = "\n".join([*told, *([f"and {more} more" if more > 0 else ""] if more > 0 else [])])
+        remedy = "\n".join([*told, *([f"and {more} more"] if more > 0 else [])])
         source.fail(f"this is not valid SBML: {_sentence(found[0])}", found[0], remedy)
     return document
 
@@ -85,9 +86,10 @@ def _errors(libsbml: Any, document: Any) -> list[Any]:
 
 
 def _sentence(error: Any) -> str:
-    """What the library says of an error in particular, after the rule that it quotes."""
+    """What the library says of an error in particular, without the rule that it quotes before."""
     lines = [line.strip() for line in error.getMessage().strip().splitlines() if line.strip()]
-    return str(lines[-1] if lines else error.getShortMessage()).rstrip(".")
+    told = str(lines[-1] if lines else error.getShortMessage()).partition("For more information, see:")[0]
+    return (told if len(told) <= _LONGEST_SENTENCE else f"{told[:_LONGEST_SENTENCE]}...").strip().rstrip(".")
 
 
 def _assembled(model: Any, source: Source, reversible: frozenset[str], notes: tuple[str, ...]) -> SbmlModel:

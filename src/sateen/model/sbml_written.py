@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -105,7 +106,8 @@ def _literal(expression: Expression) -> str | None:
 
 
 def _digits(value: float) -> str:
-    return str(int(value)) if value.is_integer() and value < _LARGEST_INTEGER else repr(value)
+    """All digits that a number needs, without an exponent: libsbml may round one that has one."""
+    return format(Decimal(repr(float(value))).normalize(), "f")
 
 
 def _species(variable: Variable, compartment: str) -> Element:
@@ -231,12 +233,9 @@ def _node(expression: Expression) -> Element:
 
 
 def _number(value: float) -> Element:
-    mantissa, mark, exponent = _digits(value).partition("e")
-    if not mark:
-        return _text(Element("cn", {} if "." in mantissa else {"type": "integer"}), mantissa)
-    element = _text(Element("cn", {"type": "e-notation"}), mantissa)
-    SubElement(element, "sep").tail = f" {int(exponent)} "
-    return element
+    digits = _digits(value)
+    small = "." not in digits and value < _LARGEST_INTEGER
+    return _text(Element("cn", {"type": "integer"} if small else {}), digits)
 
 
 def _apply(tag: str, operands: Iterable[Element]) -> Element:
