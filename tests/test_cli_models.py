@@ -217,6 +217,14 @@ class TestProperties:
         counted = as_json("check", "queue.prism", *at, "--const", "T=10", "-p", "queue.props:likely", "--runs", "50")
         assert (counted["runs"], counted["decision"]) == (50, None)
 
+    def test_a_bound_that_runs_cannot_tell_from_0_or_1_is_not_tested(self) -> None:
+        done = sateen(*CHECK[:-2], "-p", 'P>=1 [ F<=10 "full" ]', "--json")
+        assert (
+            "warning: P >= 1.0 is not tested, for 1 ± 0.01 does not lie between 0 and 1; runs are counted"
+            in done.stderr
+        )
+        assert json.loads(done.stdout)["decision"] is None
+
     def test_the_end_of_a_path_can_be_given(self) -> None:
         assert as_json(*ONE_RUN, "--const", "T=10", "-p", "queue.props:full", "--end", "2")["end"] == 2
 

@@ -15,6 +15,7 @@ from sateen.model.model import Event, Model, Parameter, Transition, Variable
 from sateen.model.prism import read_prism
 from strategies import models
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ALL = """species x = 0 in [0, 3], y = -1 in (-inf, inf), z = 0 in (-inf, 9], w = 4 in [2, inf)
 real k = 0.5
 species A = n
@@ -118,6 +119,16 @@ def test_what_text_cannot_say_is_refused_by_name_and_nothing_is_written(
         unsayable.save(tmp_path / "m.sateen")
     assert raised.value.message == message
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("example", ["gene_switch.xml", "epidemic.ant", "sir.sateen"])
+@pytest.mark.parametrize("suffix", [".xml", ".sbml", ".sateen"])
+def test_a_model_of_any_language_is_saved_in_any_other_and_stays_the_same(
+    example: str, suffix: str, tmp_path: Path
+) -> None:
+    read = Model.load(EXAMPLES / example)
+    read.save(tmp_path / f"saved{suffix}")
+    assert Model.load(tmp_path / f"saved{suffix}") == read
 
 
 def test_a_language_that_is_not_known_is_refused(tmp_path: Path) -> None:

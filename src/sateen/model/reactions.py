@@ -74,13 +74,13 @@ def read_reactions(text: str) -> Model:
 
 
 def consumption_faults(transition: Transition, variables: Mapping[str, Variable]) -> Iterator[tuple[str, Fault]]:
-    """What `consumption_fault` says of each variable that cannot be below 0, by its name."""
-    for name in transition.change:
+    """What `consumption_fault` says of each of these variables that cannot be below 0, by its name."""
+    for name in (name for name in transition.change if name in variables and variables[name].low == 0):
         consumed, produced = (
             tuple(pair for pair in side if pair[0] == name) for side in (transition.consumed, transition.produced)
         )
         fault = consumption_fault(replace(transition, consumed=consumed, produced=produced))
-        if fault is not None and variables[name].low == 0:
+        if fault is not None:
             yield name, fault
 
 

@@ -72,7 +72,7 @@ def _text_that_reads_back(model: Model) -> str:
     for kind in ("variables", "transitions", "parameters", "constants", "events"):
         for part, other in zip(getattr(model, kind), getattr(again, kind), strict=False):
             if part != other:
-                raise ModelError(f"{part.name} is not the same once it is written as text and read", remedy=f"{part}")
+                raise ModelError(f"{part.name} is not the same once it is written as text and read")
     if again != model:
         raise ModelError("this model is not the same once it is written as text and read")
     return text
@@ -103,10 +103,9 @@ def happens(transition: Transition | Event) -> str:
 
 def _left_plain(model: Model) -> set[str]:
     """The species whose bounds go without saying: counts from 0 on, which no reaction takes below without a look."""
-    variables = {variable.name: variable for variable in model.variables}
-    faults = (fault for transition in model.transitions for fault in consumption_faults(transition, variables))
-    careless = {name for name, fault in faults if fault.fatal}
-    return {name for name, each in variables.items() if (each.low, each.high) == (0, None) and name not in careless}
+    counts = {each.name: each for each in model.variables if (each.low, each.high) == (0, None)}
+    faults = (fault for transition in model.transitions for fault in consumption_faults(transition, counts))
+    return set(counts) - {name for name, fault in faults if fault.fatal}
 
 
 def _declared(variable: Variable, plain: bool) -> str:
