@@ -20,23 +20,26 @@ __all__ = ["capped_wait", "event_tail", "first_events", "ringing", "settle_sourc
 
 def capped_wait(lanes: Lanes, say: Callable[[str], None]) -> None:
     """The jump at `tn`, or the threshold of the clock that comes before it: then `rung` is 1, and nothing jumps."""
-    say("      tau = inf")
-    for side in dict.fromkeys(side for event in lanes.model.events for side in event.thresholds):
-        say(f"      edge = {lanes.moving.source(side)}")
-        say("      tau = edge if (edge > t) & (edge < tau) else tau")
-    say("      rung = 1.0 if (tau <= tn) & (tau < inf) else 0.0")
-    say("      tn = tau if rung > 0.0 else tn")
+    tau = "inf"
+    sides = dict.fromkeys(side for event in lanes.model.events for side in event.thresholds)
+    for index, side in enumerate(sides):
+        say(f"      edge{index} = {lanes.moving.source(side)}")
+        say(f"      tau{index} = edge{index} if (edge{index} > t) & (edge{index} < {tau}) else {tau}")
+        tau = f"tau{index}"
+    say(f"      rung = 1.0 if ({tau} <= tn) & ({tau} < inf) else 0.0")
+    say(f"      tn = {tau} if rung > 0.0 else tn")
 
 
 def ringing(lanes: Lanes, say: Callable[[str], None]) -> None:
     """Whether a lane must be looked at: 2 if the clock passes a threshold, 1 if a jump makes a trigger true."""
-    say("      ring = 2.0 * rung")
+    ring = "2.0 * rung"
     for index, event in enumerate(lanes.model.events):
         held = lanes.slot(f"H{index}")
-        say(f"      said = 1.0 if {_trigger(lanes, event.trigger, lanes.after, 'tn')} else 0.0")
-        say(f"      ring = max(ring, said - {held})")
-        say(f"      {held} = min(said, {held})")
-    say(f"      ring = ring if (tn < inf) & ({lanes.slot('act')} != 0.0) & ({lanes.slot('bad')} == 0.0) else 0.0")
+        say(f"      said{index} = 1.0 if {_trigger(lanes, event.trigger, lanes.after, 'tn')} else 0.0")
+        say(f"      ring{index} = max({ring}, said{index} - {held})")
+        say(f"      {held} = min(said{index}, {held})")
+        ring = f"ring{index}"
+    say(f"      ring = {ring} if (tn < inf) & ({lanes.slot('act')} != 0.0) & ({lanes.slot('bad')} == 0.0) else 0.0")
     say(f"      {lanes.slot('ring')} = ring")
     say("      nr += 1 if ring > 0.0 else 0")
 
@@ -79,6 +82,7 @@ def settle_source(lanes: Lanes) -> list[str]:
 
     A round that goes wrong is not made: the lane keeps the state before it, and a record keeps which events fire.
     """
+    events = lanes.model.events
     lines = [
         "",
         "@njit(**OPTIONS)",
@@ -87,30 +91,26 @@ def settle_source(lanes: Lanes) -> list[str]:
         f"    clock = max(np.nextafter(t, inf), {TINY!r}) if side else t",
         f"    for rounds in range({MOST_ROUNDS + 1}):",
     ]
-    events = lanes.model.events
+    # Names are given once, and branches are few: the compiler's time grows with either faster than with the events.
     for index, event in enumerate(events):
         held = lanes.slot(f"H{index}")
         lines += [
-            f"      said = {_trigger(lanes, event.trigger, _slots(lanes), 'clock')}",
-            f"      fires{index} = said and {held} == 0.0",
-            f"      {held} = 1.0 if said else 0.0",
+            f"      said{index} = {_trigger(lanes, event.trigger, _slots(lanes), 'clock')}",
+            f"      fires{index} = bool(said{index}) & ({held} == 0.0)",
+            f"      {held} = 1.0 if said{index} else 0.0",
         ]
-    lines += [f"      if not ({' or '.join(f'fires{index}' for index in range(len(events)))}):", "        break"]
-    lines.append(f"      wrong = rounds == {MOST_ROUNDS}")
-    assigning = []
+    lines += [f"      if not ({' | '.join(f'fires{index}' for index in range(len(events)))}):", "        break"]
+    wrong, assigned = [f"(rounds == {MOST_ROUNDS})"], []
     for index, event in enumerate(events):
-        names = [f"value{index}_{place}" for place in range(len(event.update))]
-        lines += [f"      {name} = 0.0" for name in names]
-        lines += [f"      if fires{index}:"] if names else []
-        assigning += [f"      if fires{index}:"] if names else []
-        for name, (target, expression) in zip(names, event.update, strict=True):
-            lines.append(f"        {name} = 0.0 + {lanes.atom_source(expression, _slots(lanes))}")
-            lines.append(f"        wrong = wrong or not ({_allowed(lanes.variable(target), name)})")
-            assigning.append(f"        {lanes.slot('X_' + target)} = {name}")
-    lines += ["      if wrong:", f"        {lanes.slot('wrong')} = 1.0"]
+        for place, (target, expression) in enumerate(event.update):
+            value, slot = f"value{index}_{place}", lanes.slot("X_" + target)
+            lines.append(f"      {value} = 0.0 + {lanes.atom_source(expression, _slots(lanes))}")
+            wrong.append(f"(fires{index} & (not ({_allowed(lanes.variable(target), value)})))")
+            assigned.append(f"      {slot} = {value} if fires{index} else {slot}")
+    lines += [f"      if {' | '.join(wrong)}:", f"        {lanes.slot('wrong')} = 1.0"]
     if lanes.record:
         lines += [f"        fault[{2 + index}] = 1 if fires{index} else 0" for index in range(len(events))]
-    return [*lines, "        return", *assigning]
+    return [*lines, "        return", *assigned]
 
 
 def _reporting(lanes: Lanes) -> str:
@@ -131,9 +131,9 @@ def _trigger(lanes: Lanes, trigger: Expression, spell: Spelling, clock: str) -> 
 
 def _allowed(variable: Variable, value: str) -> str:
     """Whether a variable can have a value; written so that what is no number fails."""
-    allowed = [f"{value} - {value} == 0.0"]
+    allowed = [f"({value} - {value} == 0.0)"]
     if variable.whole:
-        allowed.append(f"floor({value}) == {value}")
-    allowed += [] if variable.low is None else [f"{value} >= {float(variable.low)!r}"]
-    allowed += [] if variable.high is None else [f"{value} <= {float(variable.high)!r}"]
-    return " and ".join(allowed)
+        allowed.append(f"(floor({value}) == {value})")
+    allowed += [] if variable.low is None else [f"({value} >= {float(variable.low)!r})"]
+    allowed += [] if variable.high is None else [f"({value} <= {float(variable.high)!r})"]
+    return " & ".join(allowed)
