@@ -159,7 +159,7 @@ def _test(asking: Property, indifference: float) -> str | None:
     if asking.comparison is None or asking.bound is None:
         return None
     asked = f"P {asking.comparison} {asking.bound!r}"
-    if 0.0 < asking.bound - indifference and asking.bound + indifference < 1.0:
+    if asking.bound - indifference > 0.0 and asking.bound + indifference < 1.0:
         return asked
     near = f"{asking.bound:g} ± {indifference:g} does not lie between 0 and 1"
     click.echo(f"warning: {asked} is not tested, for {near}; runs are counted", err=True)
