@@ -7,6 +7,7 @@ import math
 import pytest
 
 import sateen as st
+from hostile import outcomes_of
 from sateen.model.antimony import MAX_CHARACTERS, read_antimony
 
 
@@ -138,14 +139,27 @@ def test_a_text_that_says_nothing_or_too_much_is_refused(text):
 def test_a_file_beside_the_model_is_never_read(tmp_path, monkeypatch):
     (tmp_path / "secret.ant").write_text("A -> ; k*A; A = 10; k = 1")
     monkeypatch.chdir(tmp_path)
-    for text in (
-        'import "secret.ant"',
-        'x=1;import "secret.ant"',
-        '/* */ import "secret.ant"',
-        '"a" import "secret.ant"',
-    ):
-        with pytest.raises(st.ModelError, match="import is refused"):
-            read_antimony(text)
+    for before in ("", "x=1;", "/* */", '"a"', "// \n", "x=1 // \r", 'x is "a\\"; ', 'x is "http://a";', "# \\\n"):
+        for between in (" ", "\n", " /* */ ", "# \n", "/** / * **/"):
+            with pytest.raises(st.ModelError, match="import is refused"):
+                read_antimony(f'{before} import{between}"secret.ant"')
+
+
+def test_the_word_import_may_stand_in_comments_and_strings():
+    made = read_antimony('# import "a"\nR: A -> ; k*A // nuclear import\nA = 1; k = 2; R is "import"')
+    assert made.model.species == ("A",)
+
+
+def test_a_text_made_to_be_slow_is_refused_soon():
+    slow = {
+        "slashes": "import " + "/" * 1900,
+        "comments": "import " + "/* */" * 19_000,
+        "empty lines": "\n" * 99_000 + "A",
+        "quotes": '"\\' * 900,
+        "at": "at " * 600,
+    }
+    outcomes = outcomes_of("sateen.model.antimony:read_antimony", "A -> ; A; A = 1", slow)
+    assert outcomes == dict.fromkeys(slow, "ModelError")
 
 
 def test_one_text_leaves_nothing_for_the_next():

@@ -461,7 +461,7 @@ def test_a_chain_of_rules_is_read_however_long_it_is_unless_it_is_too_deep():
         rules = [rule(f"y{each}", f"y{each - 1} + 1" if each else "X + 1") for each in range(length)]
         return [parameter(f"y{each}", constant="false") for each in range(length)] + rules[::-1]
 
-    model = read(X, K, *chain(300), reaction("decay", {"X": 1}, law="y299 * X"))
+    model = read(X, K, *chain(150), reaction("decay", {"X": 1}, law="y149 * X"))
     assert len(model.transitions[0].rate.names) == 1
     deep = [each.replace("+ 1", "* 2") for each in chain(150)]
     deep = [each.replace("<plus/>", "<divide/>") for each in deep]

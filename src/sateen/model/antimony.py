@@ -23,7 +23,7 @@ _MOST_BRACKETS: Final = 100
 _ONE_AT_A_TIME: Final = Lock()
 _HIDDEN: Final = re.compile(r'```.*?(?:```|\Z)|"(?:[^"\\\n]|\\.)*"|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 # Looked for everywhere but in lines that are nothing but a comment: what is a string is for the library to say.
-_IMPORT: Final = re.compile(r'\bimport\b(?:\s|/\*.*?\*/|//[^\n]*|#[^\n]*)*"', re.DOTALL)
+_IMPORT: Final = re.compile(r'\bimport\b(?:\s|/\*(?:[^*]|\*(?!/))*\*/|(?://|#)[^\n]*\n)*"[^"\n]')
 
 # Functions of Antimony's own that someone may want as a name; without brackets behind, the library only says that the
 # model is not valid.
@@ -71,7 +71,7 @@ def _looked_over(text: str) -> str:
         raise ModelError(
             "an Antimony file that says nothing", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I"
         )
-    if found := _IMPORT.search(re.sub(r"(?m)^\s*(?://|#).*$", lambda line: " " * len(line[0]), text)):
+    if found := _IMPORT.search(re.sub(r"(?m)^[ \t]*(?://|#).*$", lambda line: " " * len(line[0]), text)):
         remedy = "put the text of the other file in its place"
         raise ModelError("import is refused: a model is one file", text, found.start(), remedy)
     start = depth = 0
@@ -135,7 +135,7 @@ def _place(seen: str, element: Any) -> int:
             if unnamed := re.fullmatch(r"_([JE])(\d+)", name):
                 mark = r"->|=>" if unnamed[1] == "J" else r"\bat\b"
                 places = [
-                    found.end(1) for found in re.finditer(rf"(?:^|;)(\s*)[^:;\n]*?(?:{mark})", seen, re.MULTILINE)
+                    found.end(1) for found in re.finditer(rf"(?:^|;)([ \t]*)[^:;\n]*?(?:{mark})", seen, re.MULTILINE)
                 ]
                 return dict(enumerate(places)).get(int(unnamed[2]), 0)
             setting = rf"\b{name}\s*(?:'|:|=(?![=>]))"  # where it is set or labelled, rather than read

@@ -47,17 +47,11 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     header = look_over(text)
     source = origin or Source(text, lambda element: _first_character(text, element.getLine()))
     document = _document(text, source)
-    if header.level == "1":
-        remedy = "convert it to Level 3 first, for example with libsbml's converters"
-        source.fail("SBML of Level 1 is not read", document, remedy)
-    for package in header.required:
-        remedy = "flatten the model first" if package == "comp" else "save the model without it"
-        source.fail(f"the model needs the package {package}, which is not supported", document, remedy)
     model = document.getModel()
     if model is None:
         source.fail("this SBML file has no model", document)
     reversible = header.reversible if origin is None else frozenset()
-    made = _assembled(model, source, reversible, tuple(f"the package {name} is not read" for name in header.optional))
+    made = _assembled(model, source, reversible, tuple(f"the package {name} is not read" for name in header.packages))
     for doubt in _doubts(made.model.transitions, model, source):
         warnings.warn(doubt, ModelWarning, stacklevel=3)
     return made

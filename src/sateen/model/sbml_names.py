@@ -13,7 +13,8 @@ from typing import Any, Final
 from sateen.core.expression import Expression, Name, Number, Operation, number, number_text
 from sateen.model.model import Constant, Parameter, Variable
 from sateen.model.sbml_elements import Elements, local_parameters, whole
-from sateen.model.sbml_math import SBML_TIME, Functions, Unreadable, as_number
+from sateen.model.sbml_math import SBML_TIME, Functions
+from sateen.model.sbml_operations import Unreadable, as_number
 
 __all__ = ["Names"]
 
@@ -272,11 +273,13 @@ class Names:
         name, remedy = reference.getId(), "it must be a fixed whole number"
         if name in self.file.by_event:
             self.fail(f"{noun} is changed by an event", self.file.by_event[name], remedy)
-        setter = self.file.rules.get(name) or self.file.assigned.get(name)
+        setter, lookup = self.file.rules.get(name), self.now
         if setter is None and reference.isSetStoichiometryMath():
             setter = reference.getStoichiometryMath()
+        if setter is None and name in self.file.assigned:
+            setter, lookup = self.file.assigned[name], self._start
         if setter is not None:
-            value = self.fixed_value(as_number(self.read(setter, noun, self._start)), setter, noun)
+            value = self.fixed_value(as_number(self.read(setter, noun, lookup)), setter, noun)
         elif reference.isSetStoichiometry() or reference.getLevel() < 3:
             value = float(reference.getStoichiometry())
         else:

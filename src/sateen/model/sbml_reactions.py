@@ -8,8 +8,9 @@ from typing import Any, Final
 from sateen.core.expression import COMPARISONS, Expression, Name, Number, Operation, in_order
 from sateen.model.model import CLOCK, Event, Transition
 from sateen.model.sbml_elements import listed, whole
-from sateen.model.sbml_math import SBML_TIME, as_condition, sum_of
+from sateen.model.sbml_math import SBML_TIME
 from sateen.model.sbml_names import Names
+from sateen.model.sbml_operations import as_condition, sum_of
 
 __all__ = ["events", "transitions"]
 
