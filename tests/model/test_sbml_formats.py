@@ -14,33 +14,33 @@ from sateen.model.sbml_written import write_sbml
 from sbml_texts import document, event, parameter, reaction, species
 
 TEXT = """
-    species S = 8, I = 2, R = 0
+    species well = 8, ill = 2, safe = 0
     parameter beta = 0.12, k = 0.05
-    infect: S + I -> 2 I @ beta * S * I / 10
-    recover: I -> R @ k * I
+    infect: well + ill -> 2 ill @ beta * well * ill / 10
+    recover: ill -> safe @ k * ill
 """
 PARTS = [
-    *(species(name, count) for name, count in (("S", 8), ("I", 2), ("R", 0))),
+    *(species(name, count) for name, count in (("well", 8), ("ill", 2), ("safe", 0))),
     parameter("beta", 0.12),
     parameter("k", 0.05),
-    reaction("infect", {"S": 1, "I": 1}, {"I": 2}, "beta * S * I / 10"),
-    reaction("recover", {"I": 1}, {"R": 1}, "k * I"),
+    reaction("infect", {"well": 1, "ill": 1}, {"ill": 2}, "beta * well * ill / 10"),
+    reaction("recover", {"ill": 1}, {"safe": 1}, "k * ill"),
 ]
 ANTIMONY = """
-    infect: S + I -> 2 I; beta * S * I / 10
-    recover: I -> R; k * I
-    S = 8; I = 2; R = 0; beta = 0.12; k = 0.05
+    infect: well + ill -> 2 ill; beta * well * ill / 10
+    recover: ill -> safe; k * ill
+    well = 8; ill = 2; safe = 0; beta = 0.12; k = 0.05
 """
 PRISM = """
     ctmc
     const double beta;
     const double k;
     module epidemic
-        S : [0..10] init 8;
-        I : [0..10] init 2;
-        R : [0..10] init 0;
-        [infect]  S > 0 & I > 0 -> beta * S * I / 10 : (S'=S-1) & (I'=I+1);
-        [recover] I > 0         -> k * I : (I'=I-1) & (R'=R+1);
+        well : [0..10] init 8;
+        ill : [0..10] init 2;
+        safe : [0..10] init 0;
+        [infect]  well > 0 & ill > 0 -> beta * well * ill / 10 : (well'=well-1) & (ill'=ill+1);
+        [recover] ill > 0         -> k * ill : (ill'=ill-1) & (safe'=safe+1);
     endmodule
 """
 POINTS = [{"beta": 0.12, "k": 0.05}, {"beta": 0.3, "k": 0.02}]
@@ -65,7 +65,7 @@ def test_text_sbml_and_antimony_are_equal_models():
 
 
 def test_all_languages_have_the_same_changes_and_rates():
-    state = {"S": 5.0, "I": 4.0, "R": 1.0, **POINTS[0]}
+    state = {"well": 5.0, "ill": 4.0, "safe": 1.0, **POINTS[0]}
     wanted = [(each.change, float(each.rate.evaluate(state))) for each in models()["text"].transitions]
     for model in models().values():
         assert [(each.change, float(each.rate.evaluate(state))) for each in model.transitions] == wanted
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_path():
 
 
 def test_the_same_seed_gives_the_same_counts_and_exact_the_same_probabilities():
-    asked = st.stl("(I > 0) U[20, 60] (I == 0)")
+    asked = st.stl("(ill > 0) U[20, 60] (ill == 0)")
     space = st.Space(beta=(0.05, 0.3), k=(0.02, 0.1))
     points = space.uniform(3, seed=1)
     counts = {name: st.observe(model, asked, points, runs=2000, seed=3).satisfied for name, model in models().items()}
@@ -93,9 +93,9 @@ def test_the_same_seed_gives_the_same_counts_and_exact_the_same_probabilities():
 
 
 def test_events_are_the_same_in_text_sbml_and_antimony():
-    text = st.Model.parse(TEXT + "\n    event wave: I := I + 5 when time >= 30 initially false")
-    parts = [*PARTS, event("wave", "time >= 30", {"I": "I + 5"}, initial="false")]
+    text = st.Model.parse(TEXT + "\n    event wave: ill := ill + 5 when time >= 30 initially false")
+    parts = [*PARTS, event("wave", "time >= 30", {"ill": "ill + 5"}, initial="false")]
     assert read_sbml(document(*parts)).model == text
-    antimony = read_antimony(ANTIMONY + "\n    wave: at time >= 30, t0 = false: I = I + 5").model
+    antimony = read_antimony(ANTIMONY + "\n    wave: at time >= 30, t0 = false: ill = ill + 5").model
     assert antimony == text
     assert read_sbml(write_sbml(text)).model == text

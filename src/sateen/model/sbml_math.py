@@ -31,7 +31,10 @@ class Functions:
 
     def read(self, node: Any, lookup: Lookup) -> Expression:
         """The expression of a formula; `lookup` says what its names stand for."""
-        return _checked(self._read(node, lookup))
+        expression = _small(self._read(node, lookup))
+        if depth_of(expression, lambda node: node.children) > MAX_DEPTH:
+            raise Unreadable(f"with functions and rules put in, it has more than {MAX_DEPTH} levels of operations")
+        return expression
 
     def _read(self, node: Any, lookup: Lookup) -> Expression:
         kind = node.getType()
@@ -52,7 +55,7 @@ class Functions:
             if self._depth > MAX_DEPTH:
                 raise Unreadable(f"more than {MAX_DEPTH} levels of operations")
             if symbol == "call":
-                return _checked(self._called(node, lookup))
+                return _small(self._called(node, lookup))
             operands = [self._read(child, lookup) for child in _children(node, kind)]
         finally:
             self._depth -= 1
@@ -83,12 +86,10 @@ class Functions:
             self._calling.pop()
 
 
-def _checked(expression: Expression) -> Expression:
-    """`expression`, if it is small enough to be worked with."""
+def _small(expression: Expression) -> Expression:
+    """`expression`, if it has not too many parts to be worked with."""
     if sum(1 for _ in islice(in_order(expression), _MOST_NODES + 1)) > _MOST_NODES:
         raise Unreadable(f"with functions and rules put in, it has more than {_MOST_NODES:,} parts")
-    if depth_of(expression, lambda node: node.children) > MAX_DEPTH:
-        raise Unreadable(f"with functions and rules put in, it has more than {MAX_DEPTH} levels of operations")
     return expression
 
 
