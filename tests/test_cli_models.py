@@ -340,6 +340,24 @@ STUDIES = {
 }
 
 
+def test_an_sbml_model_is_inspected() -> None:
+    found = as_json("inspect", str(EXAMPLES / "gene_switch.xml"))
+    assert [each["name"] for each in found["species"]] == ["A", "B"]
+    first = found["reactions"][0]
+    assert (first["name"], first["happens"], first["rate"]) == ("make_A", "0 -> A", "make / (1 + (B / half)^steep)")
+    assert found["parameters"][1] == {"name": "half", "default": 4, "range": {"low": 0.4, "high": 40, "scale": "log"}}
+
+
+def test_an_antimony_model_is_inspected_and_run_with_its_events() -> None:
+    epidemic = str(EXAMPLES / "epidemic.ant")
+    assert [each["trigger"] for each in as_json("inspect", epidemic)["events"]] == ["I >= many", "I <= 5"]
+    path = st.Path(**as_json("simulate", epidemic, "--until", "30", "--seed", "1")["path"])
+    crowded = path["I"] >= 40
+    assert crowded.any()  # else this run tells nothing
+    assert path["contact"][crowded.argmax()] == 0.15
+    assert (path["contact"][: crowded.argmax()] == 0.5).all()
+
+
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_study_of_an_example_is_what_init_makes(
     study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
