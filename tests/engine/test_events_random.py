@@ -150,6 +150,7 @@ FORMULAS = formulas_of(
 )
 
 
+@pytest.mark.slow
 def test_lanes_and_the_monitor_agree_on_every_run() -> None:
     runner = Runner(CLINIC, FORMULAS)
     theta = {"speed": 1.0, "T": 1.5}
@@ -165,6 +166,7 @@ def test_lanes_and_the_monitor_agree_on_every_run() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_run_with_events_is_the_same_in_any_chunk() -> None:
     runner = Runner(CLINIC, FORMULAS)
     theta = row(CLINIC, {"speed": 1.0, "T": 1.5})
