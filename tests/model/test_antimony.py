@@ -102,6 +102,9 @@ MISTAKES = {
         2,
         "without delay are supported",
     ),
+    "random": ("R: A -> ; k*A; A = 1\nk = normal(1, 2)", "normal is a random number", 2, "a parameter can vary"),
+    "infinite": ("R: A -> ; k*A; A = 1\nk = 1/0", "the initial assignment of k: 1 / 0 is not a finite number", 2, ""),
+    "loop": ("R: A -> ; k*A; A = 1\nk := q; q := k", "Antimony says: Loop detected", 2, ""),
     "import": (
         '// import is fine here\nimport "other.ant"',
         "import is refused: a model is one file",

@@ -31,6 +31,10 @@ _FUNCTIONS: Final = re.compile(
     r"\b(abs|binomial|ceil|cos|delay|exp|exponential|factorial|floor|gamma|laplace|ln|log|lognormal|max|min|normal"
     r"|piecewise|poisson|power|quotient|rayleigh|rem|root|sec|sin|sqrt|tan|uniform)\b(?!\s*\()"
 )
+_DISTRIBUTIONS: Final = re.compile(
+    r"\b(bernoulli|binomial|cauchy|chisquare|exponential|gamma|geometric|laplace|lognormal|normal|poisson|rayleigh"
+    r"|truncated\w+|uniform)\s*\("
+)
 
 
 def read_antimony(text: str) -> SbmlModel:
@@ -55,11 +59,18 @@ def read_antimony(text: str) -> SbmlModel:
         sbml = _as_sbml(text, seen)
     try:
         return read_sbml(sbml, Source(text, lambda element: _place(seen, element)))
-    except ModelError:
+    except ModelError as error:
         # The library leaves out a formula that reads one of its functions as a name.
         if bare := _FUNCTIONS.search(seen):
             raise _reserved(text, seen, bare[1]) from None
-        raise
+        if drawn := _DISTRIBUTIONS.search(seen):
+            remedy = "a run draws only when reactions happen; a parameter can vary from run to run"
+            raise ModelError(
+                f"{drawn[1]} is a random number, which is not supported", text, drawn.start(), remedy
+            ) from None
+        if error.text == text:
+            raise
+        raise ModelError(error.message, text, 0, error.remedy) from None
 
 
 def _looked_over(text: str) -> str:
@@ -117,7 +128,7 @@ def _told(text: str, seen: str, said: str) -> ModelError:
         return ModelError(f"{word} cannot stand here", text, place.start() if place else position, remedy)
     if bare := _FUNCTIONS.search(seen):
         return _reserved(text, seen, bare[1])
-    first = re.split(r"\n|\.\s", message.strip(), maxsplit=1)[0]
+    first = re.split(r"\n|\.\s+(?=[A-Z])", message.strip(), maxsplit=1)[0].rstrip(".")
     return ModelError(f"Antimony says: {first}", text, position + len(text[position:]) - len(text[position:].lstrip()))
 
 
@@ -129,7 +140,7 @@ def _reserved(text: str, seen: str, word: str) -> ModelError:
 
 def _place(seen: str, element: Any) -> int:
     """Where the id of an element, or of one around it, stands in the text; the library numbers what has no name."""
-    while element is not None and element.getElementName() != "model":
+    while getattr(element, "getElementName", lambda: "model")() != "model":
         for ask in ("getIdAttribute", "getVariable", "getSymbol"):
             name = getattr(element, ask, str)()
             if unnamed := re.fullmatch(r"_([JE])(\d+)", name):

@@ -8,9 +8,9 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from sateen.core.errors import ModelError
+from sateen.core.errors import ExpressionError, ModelError
 from sateen.core.expression import Boolean, Expression, Name, Number, in_order, number
-from sateen.core.grammar import MAX_DEPTH, depth_of
+from sateen.core.grammar import MAX_DEPTH, depth_of, refuse_overflow
 from sateen.model.sbml_operations import BUILD, Unreadable
 
 __all__ = ["SBML_TIME", "Functions", "Lookup", "library"]
@@ -34,6 +34,10 @@ class Functions:
         expression = _small(self._read(node, lookup))
         if depth_of(expression, lambda node: node.children) > MAX_DEPTH:
             raise Unreadable(f"with functions and rules put in, it has more than {MAX_DEPTH} levels of operations")
+        try:
+            refuse_overflow(expression, "", ExpressionError)
+        except ExpressionError as error:
+            raise Unreadable(error.message) from None
         return expression
 
     def _read(self, node: Any, lookup: Lookup) -> Expression:
