@@ -66,7 +66,7 @@ def alarm_probability(calls: float, last: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "runs"), [(by_reference, 600), (by_lane, 4000)])
+@pytest.mark.parametrize(("path", "runs"), [(by_reference, 400), (by_lane, 2500)])
 def test_streams_have_the_distributions_of_closed_form(path: Callable[[int], Path], runs: int) -> None:
     seen = [path(run) for run in range(runs)]
     at = {time: [each.at(time) for each in seen] for time in (2.0, 3.5, UNTIL)}
