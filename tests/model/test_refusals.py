@@ -96,6 +96,21 @@ SBML = {
         "X starts at 4.5 (from 3 * k); it needs a whole number from 0 on",
         "<initialAssignment",
     ),
+    "amounts in a circle": (
+        document(species("X", None), species("Y", None), K, DECAY, assignment("X", "Y + 1"), assignment("Y", "X + 1")),
+        "this is not valid SBML",
+        "",
+    ),
+    "amounts in a long chain": (
+        document(
+            *(species(f"X{each}", None) for each in range(30)),
+            parameter("k", 1),
+            *(assignment(f"X{each}", f"X{each + 1} + 1" if each < 29 else "k") for each in range(30)),
+            reaction("decay", {"X0": 1}, law="k * X0"),
+        ),
+        "more than 20 values are read by way of each other: X0 -> X1 -> X2",
+        "<initialAssignment",
+    ),
     "no amount": (document(species("X", None), K, DECAY), "the species X has no amount at the start", 'species id="X"'),
     "no size": (
         document(compartment(size=None), species("X", 10, hasOnlySubstanceUnits="false"), K, DECAY),

@@ -399,6 +399,25 @@ def test_events_of_level_2_do_not_fire_at_the_start_and_may_be_nameless():
     assert [(each.name, each.initially) for each in model.events] == [("event_1", True)]
 
 
+def test_what_version_2_leaves_out_says_nothing():
+    never = event("never", "X < 5", {"X": "1"}).partition("<trigger")[0] + "</event>"
+    parts = [X, K, parameter("p", 2), element("initialAssignment", symbol="p"), never]
+    model = read(*parts, reaction("decay", {"X": 1}, law="p * k * X", fast=None), level=(3, 2))
+    assert model == st.Model.parse("species X = 10\nparameter k = 0.5, p = 2\ndecay: X -> 0 @ p * k * X")
+    assert [note.partition(": ")[2] for note in model.warnings] == [
+        "the event never has no trigger, so it never happens"
+    ]
+
+
+def test_a_size_may_be_computed_and_a_point_has_none():
+    text = "species X = 10\nconstant C = 2 * k\nparameter k = 0.5\ndecay: X -> 0 @ k * (X / C)"
+    x = species("X", 10, hasOnlySubstanceUnits="false")
+    same(text, compartment(size=None), assignment("C", "2 * k"), x, K, DECAY)
+    same(text, compartment(size=None, constant="false"), rule("C", "2 * k"), x, K, DECAY)
+    point = compartment(size=None, spatialDimensions=0)
+    same("species X = 10\nparameter k = 0.5\ndecay: X -> 0 @ k * X", point, x, K, DECAY)
+
+
 def test_priorities_order_events_and_those_without_come_last_as_they_stand():
     def priority(value: str) -> str:
         return element("priority", formula(value))

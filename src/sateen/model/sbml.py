@@ -18,7 +18,7 @@ from sateen.core.errors import InputError, ModelWarning
 from sateen.core.expression import Expression
 from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import Event, Model, Transition, Variable
-from sateen.model.sbml_elements import Elements, Source
+from sateen.model.sbml_elements import Elements, Source, listed
 from sateen.model.sbml_math import SBML_TIME, library
 from sateen.model.sbml_names import Names
 from sateen.model.sbml_reactions import events, transitions
@@ -140,6 +140,9 @@ def _check_start(model: Model, names: Names) -> None:
 def _remarks(model: Any, source: Source, names: Names, rules: Mapping[str, Expression]) -> Iterator[str]:
     for name, rule in rules.items():
         yield source.note(f"{name} is put in where it is read: {name} = {rule}", names.file.rules[name])
+    for event in listed(model.getListOfEvents()):
+        if event.getTrigger() is None or event.getTrigger().getMath() is None:
+            yield source.note(f"the event {event.getId()} has no trigger, so it never happens", event)
     for constraint in names.file.unwatched:
         yield source.note("the constraint is not watched", constraint)
     for element in (model, *names.file.species.values()):

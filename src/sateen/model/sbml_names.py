@@ -154,14 +154,14 @@ class Names:
             raise Unreadable(f"the rate of {name} is not known before the start", "write the rate itself")
         if self.moves_by_rule(name):
             rule, noun = self.file.rules[name], f"the assignment rule for {name}"
-            return self._once("start", name, lambda: _at_zero(self.read(rule, noun, self._start)))
+            return self._once("value at the start", name, lambda: _at_zero(self.read(rule, noun, self._start)))
         if self.is_variable(name):
             return self._per_size(name, self.initial(name))
         return self.now(name)
 
     def initial(self, name: str) -> Expression:
         """The amount of a species, or the value of another thing, at time 0."""
-        return self._once("start", f"{name} ", lambda: self._initial(name))
+        return self._once("initial value", name, lambda: self._initial(name))
 
     def _initial(self, name: str) -> Expression:
         file = self.file
@@ -304,13 +304,13 @@ class Names:
         """What `make` makes, made once; what depends on itself is refused."""
         key = (kind, name)
         if key not in self._known:
-            circle = [each.strip() for _, each in self._asked] + [name.strip()]
-            where = self.file.setter(name.strip())
+            circle = [each for _, each in self._asked] + [name]
             if key in self._asked:
                 told = " -> ".join(circle[self._asked.index(key) :])
-                self.fail(f"the {kind} of {name.strip()} depends on itself: {told}", where)
+                self.fail(f"the {kind} of {name} depends on itself: {told}", self.file.setter(name))
             if len(circle) > _MOST_ASKED:
-                self.fail(f"more than {_MOST_ASKED} values are read by way of each other: {' -> '.join(circle)}", where)
+                message = f"more than {_MOST_ASKED} values are read by way of each other: {' -> '.join(circle)}"
+                self.fail(message, self.file.setter(name))
             self._asked.append(key)
             try:
                 self._known[key] = make()
