@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -486,3 +488,19 @@ def test_a_chain_of_rules_is_read_however_long_it_is_unless_it_is_too_deep():
     deep = [each.replace("<plus/>", "<divide/>") for each in deep]
     with pytest.raises(st.ModelError, match="more than 100 levels of operations"):
         read(X, K, *deep, DECAY)
+
+
+@pytest.mark.parametrize(("library", "suffix"), [("libsbml", ".xml"), ("antimony", ".ant")])
+def test_without_its_library_a_file_is_refused_with_how_to_install_it(library, suffix, tmp_path, monkeypatch):
+    file = tmp_path / f"model{suffix}"
+    file.write_text(document(X, K, DECAY) if suffix == ".xml" else "A -> ; A; A = 1", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(st.ModelError, match="which is not installed") as error:
+        st.Model.load(file)
+    assert error.value.remedy == "install it with  pip install 'sateen[sbml]'"
+
+
+def test_import_sateen_loads_neither_library():
+    program = "import sys, sateen; sateen.Model; print(*{'libsbml', 'antimony', 'lark'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
