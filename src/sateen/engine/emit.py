@@ -221,8 +221,8 @@ def _news(lanes: Lanes, say: Callable[[str], None]) -> None:
         say(f"      bits = {lanes.bits_source(lanes.after)}")
         changed.append(f"(bits != {lanes.slot('bits')})")
     if not lanes.record:
-        columns = [(lanes.after(Name(name)), lanes.local(Name(name))) for name in lanes.columns]
-        changed += [f"({after} != {before})" for after, before in columns if after != before]
+        columns = [Name(name) for name in lanes.columns if lanes.jumps(name)]
+        changed += [f"({lanes.after(name)} != {lanes.local(name)})" for name in columns]
     if lanes.checks:
         within.append(f"({lanes.slot('bad')} == 0.0)")
     say(f"      news = 1.0 if ({' | '.join(changed) or 'False'}) & {' & '.join(within)} else 0.0")

@@ -79,8 +79,11 @@ class Lanes:
 
     def after(self, leaf: Name | Delayed) -> str:
         """A count after the jump, as the loop over lanes spells it."""
-        moves = any(leaf.name in each.change or leaf.name in dict(each.update) for each in self.model.transitions)
-        return self.local(leaf).replace("x", "y") if moves else self.local(leaf)
+        return self.local(leaf).replace("x", "y") if self.jumps(leaf.name) else self.local(leaf)
+
+    def jumps(self, name: str) -> bool:
+        """Whether a transition changes what is called so."""
+        return any(name in each.change or name in dict(each.update) for each in self.model.transitions)
 
     def fixed(self, expression: Expression) -> str:
         """A part that no event changes: a literal, or a slot that is filled with the lane."""

@@ -46,7 +46,7 @@ def states_at(
     nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)
     # An instant beyond the last time, so that what happens then has happened.
     until = math.nextafter(float(asked.max()), math.inf)
-    item, fault = np.array([[0, 0, 1]], np.int64), np.zeros(2, np.int64)
+    item, fault = np.array([[0, 0, 1]], np.int64), np.zeros(2 + len(model.events), np.int64)
     found = np.empty((runs, len(asked), len(model.variables)))
     for run in range(runs):
         item[0, 1] = run
