@@ -351,6 +351,9 @@ HOSTILE = {
         reaction("decay", {"X": 1}, law="y59"),
     ),
     "an encoding that hides": document(X, K, DECAY).replace("UTF-8", "UTF-16"),
+    "a document type in UTF-7": document(X, K, DECAY)
+    .replace("UTF-8", "UTF-7")
+    .replace("<sbml", "+ADwAIQ-DOCTYPE x><sbml"),
     "a number that is none": document(X, parameter("k", "1e999"), DECAY),
     "an unknown encoding": document(X, K, DECAY).replace("UTF-8", "x-unknown"),
 }

@@ -11,6 +11,7 @@ import pytest
 import sateen as st
 from sateen.core.expression import number_text, parse_expression
 from sateen.model.sbml import read_sbml
+from sateen.model.sbml_written import write_sbml
 from sbml_texts import (
     assignment,
     compartment,
@@ -468,6 +469,26 @@ def test_a_model_from_sbml_runs_in_all_engines_and_they_agree_with_the_closed_fo
     assert st.exact(model, alive, {})[0] == pytest.approx(expected, abs=1e-9)
     runs = st.observe(model, alive, st.Space().uniform(1, seed=1), runs=20_000, seed=2)
     assert abs(runs.frequency[0] - expected) < 4.9 * math.sqrt(expected * (1 - expected) / 20_000)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "US-ASCII", "ISO-8859-1"])
+def test_an_encoding_that_changes_nothing_may_be_declared(encoding):
+    assert read_sbml(document(X, K, DECAY).replace("UTF-8", encoding)).model == read(X, K, DECAY)
+
+
+def test_the_first_line_may_be_missing_or_say_less():
+    text, model = document(X, K, DECAY), read(X, K, DECAY)
+    for other in (text.partition("\n")[2], text.replace(' encoding="UTF-8"', ""), f"\ufeff{text}"):
+        assert read_sbml(other).model == model
+
+
+@pytest.mark.parametrize("name", ["min", "inf", "when", "if", "_x", "lambda"])
+def test_a_name_that_means_something_here_is_still_a_name(name):
+    law = f"<apply><times/><ci>k</ci><ci>{name}</ci></apply>"
+    model = read(species(name, 3), K, reaction("decay", {name: 1}, law=law))
+    assert model.species == (name,)
+    assert st.Model.parse(str(model)) == model
+    assert read_sbml(write_sbml(model)).model == model
 
 
 def test_files_are_found_by_their_suffix(tmp_path):

@@ -8,6 +8,7 @@ cannot do is refused by name, with its id and its line.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from sateen.model.sbml_safety import line_start, look_over
 
 __all__ = ["SbmlModel", "read_sbml"]
 
+_DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are told
 _LONGEST_SENTENCE: Final = 250  # characters of one
 
@@ -60,7 +62,7 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
 def _document(text: str, source: Source) -> Any:
     """The text as the library reads it, once it finds no error."""
     libsbml = library()
-    document = libsbml.readSBMLFromString(text)
+    document = libsbml.readSBMLFromString(_DECLARATION.sub(_as_utf_8, text, count=1))
     if not _errors(libsbml, document):
         for category in (libsbml.LIBSBML_CAT_UNITS_CONSISTENCY, libsbml.LIBSBML_CAT_MODELING_PRACTICE):
             document.setConsistencyChecks(category, False)
@@ -74,6 +76,11 @@ def _document(text: str, source: Source) -> Any:
     return document
 
 
+def _as_utf_8(declaration: re.Match[str]) -> str:
+    """The first line of a text that is decoded already, whatever it said; as many lines as there were."""
+    return '<?xml version="1.0" encoding="UTF-8"?>' + "\n" * declaration[0].count("\n")
+
+
 def _errors(libsbml: Any, document: Any) -> list[Any]:
     every = [document.getError(index) for index in range(document.getNumErrors())]
     return [error for error in every if error.getSeverity() >= libsbml.LIBSBML_SEV_ERROR]
@@ -81,9 +88,12 @@ def _errors(libsbml: Any, document: Any) -> list[Any]:
 
 def _sentence(error: Any) -> str:
     """What the library says of an error in particular, without the rule that it quotes before."""
-    lines = [line.strip() for line in error.getMessage().strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in error.getMessage().splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Reference:")]
     told = str(lines[-1] if lines else error.getShortMessage()).partition("For more information, see:")[0]
-    return (told if len(told) <= _LONGEST_SENTENCE else f"{told[:_LONGEST_SENTENCE]}...").strip().rstrip(".")
+    if len(told) > _LONGEST_SENTENCE:
+        told = told[:_LONGEST_SENTENCE].rpartition(". ")[0] or f"{told[:_LONGEST_SENTENCE]}..."
+    return told.strip().rstrip(".")
 
 
 def _assembled(model: Any, source: Source, reversible: frozenset[str], notes: tuple[str, ...]) -> SbmlModel:
@@ -139,7 +149,8 @@ def _check_start(model: Model, names: Names) -> None:
 
 def _remarks(model: Any, source: Source, names: Names, rules: Mapping[str, Expression]) -> Iterator[str]:
     for name, rule in rules.items():
-        yield source.note(f"{name} is put in where it is read: {name} = {rule}", names.file.rules[name])
+        written = str(rule) if len(str(rule)) <= _LONGEST_SENTENCE else f"{str(rule)[:_LONGEST_SENTENCE]}..."
+        yield source.note(f"{name} is put in where it is read: {name} = {written}", names.file.rules[name])
     for event in listed(model.getListOfEvents()):
         if event.getTrigger() is None or event.getTrigger().getMath() is None:
             yield source.note(f"the event {event.getId()} has no trigger, so it never happens", event)

@@ -33,6 +33,7 @@ _OWNERS: Final = {  # elements with a formula, and the attribute by which other 
 }
 _PACKAGE: Final = re.compile(r"https?://www\.sbml\.org/sbml/level3/version\d+/(\w+)/version\d+ required")
 _PLAIN_ENCODINGS: Final = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
+_LATIN_ENCODINGS: Final = frozenset({"iso-8859-1", "iso-8859-15", "latin1", "latin-1", "windows-1252"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,9 @@ class _Look:
         return replace(self.found, reversible=frozenset(self.reversible))
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding and encoding.lower() not in _PLAIN_ENCODINGS and not self.text.isascii():
-            raise self._error(f"the encoding {encoding} is not read", "save the file in UTF-8")
-        if encoding and encoding.lower().startswith(("utf-16", "utf16", "utf-32", "ucs", "iso-10646", "ebcdic", "ibm")):
+        """An encoding under which the library could read something else than what is read here is refused."""
+        known = _PLAIN_ENCODINGS | (_LATIN_ENCODINGS if self.text.isascii() else frozenset())
+        if encoding and encoding.lower() not in known:
             raise self._error(f"the encoding {encoding} is not read", "save the file in UTF-8")
 
     def _doctype(self, *_: Any) -> None:
@@ -114,10 +115,10 @@ class _Look:
         if element in _OWNERS and "/sbml/" in space:
             kept = self.functions if element == "functionDefinition" else self.formulas
             self.owner = kept.setdefault(attributes.get(_OWNERS[element], ""), set())
+            if attributes.get("reversible", "").strip() in ("true", "1"):
+                self.reversible.add(attributes.get("id", ""))
         if name == _CI:
             self.name = []
-        if element == "reaction" and attributes.get("reversible", "").strip() in ("true", "1"):
-            self.reversible.add(attributes.get("id", ""))
         if name == _MATH and not self.math_depth:
             self.math_depth = self.depth
             self.formula_elements = 0
@@ -149,6 +150,8 @@ class _Look:
             if self.owner is not None:
                 self.owner.add("".join(self.name).strip())
             self.name = None
+        if name.rpartition(" ")[2] in _OWNERS:
+            self.owner = None
         if self.depth == self.math_depth:
             self.math_depth = 0
         self.depth -= 1
