@@ -1,8 +1,8 @@
 """The source of events in a kernel. A model without events has none of it.
 
 In the loop over lanes the next threshold of the clock caps the waiting time, and the triggers are looked at after every
-jump. What then happens is rare, and is left to the scalar function `settle`, which makes the rounds of an instant. Each
-trigger has a slot for what it said last, and so has each lane for whether a round went wrong.
+jump. What then happens is rare, and is left to the scalar function `settle`, which makes the rounds of an instant. What
+each trigger said last has a slot in the lane, and so has whether a round went wrong.
 """
 
 from __future__ import annotations
