@@ -1,8 +1,9 @@
-"""Random expressions, conditions, formulas and paths.
+"""Random expressions, conditions, formulas, models and paths.
 
-Two kinds. `expressions()`, `conditions()`, `nodes()` and `formulas()` are hypothesis strategies of everything that can
-be written. `random_pair(rng)` draws a formula and a short path for it, fast and made to meet: on a grid of decimals
-where shifted instants coincide, with tied jumps, single-instant windows, delays, and ends that fall short.
+Two kinds. `expressions()`, `conditions()`, `nodes()`, `formulas()` and `models()` are hypothesis strategies of
+everything that can be written. `random_pair(rng)` draws a formula and a short path for it, fast and made to meet: on a
+grid of decimals where shifted instants coincide, with tied jumps, single-instant windows, delays, and ends that fall
+short.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ from sateen.logic.formula import (
     Until,
     subformulas,
 )
+from sateen.model.checks import negative_by_sign
+from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable
+from sateen.model.reactions import mass_action
 
 # Everything that can be written.
 
@@ -99,42 +103,105 @@ def formulas(ends: st.SearchStrategy[float | None] | None = None) -> st.SearchSt
     return st.builds(Formula, nodes(), st.none() if ends is None else ends)
 
 
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    """Small models of everything that the intermediate form holds: bounds, assignments, events, real numbers too."""
+    known = draw(st.lists(names().filter(lambda name: name != CLOCK), min_size=4, max_size=8, unique=True))
+    cut = draw(st.integers(1, min(4, len(known) - 2)))
+    changing, others = known[:cut], known[cut:]
+    constants, parameters = others[: len(others) // 2], others[len(others) // 2 :]
+    variables = tuple(draw(_variables(name, parameters, whole=not place)) for place, name in enumerate(changing))
+    whole = [variable.name for variable in variables if variable.whole]
+    transitions = draw(st.lists(_transitions(known, whole), min_size=1, max_size=3, unique_by=lambda each: each.name))
+    events = draw(st.lists(_events(known, variables), max_size=2, unique_by=lambda each: each.name))
+    defaults = st.none() | st.floats(allow_nan=False, allow_infinity=False).map(lambda value: value + 0.0)
+    return Model(
+        variables,
+        tuple(transitions),
+        parameters=tuple(Parameter(name, draw(defaults)) for name in parameters),
+        constants=tuple(Constant(name, draw(_among(parameters))) for name in constants),
+        events=tuple(events),
+    )
+
+
+def _among(known: list[str]) -> st.SearchStrategy[Expression]:
+    """Expressions that read nothing but these names."""
+    return _arithmetic(2, named=known).filter(_constants_are_finite)
+
+
+@st.composite
+def _variables(draw: st.DrawFn, name: str, parameters: list[str], whole: bool) -> Variable:
+    if not whole and draw(st.booleans()):
+        return Variable(name, draw(_among(parameters)), None, None, whole=False)
+    low, high = draw(st.sampled_from([(0, None), (0, None), (0, 7), (-3, 4), (2, None), (None, 9), (None, None)]))
+    least, most = -5 if low is None else low, 12 if high is None else high
+    return Variable(name, draw(st.integers(least, most).map(number) | st.sampled_from(parameters).map(Name)), low, high)
+
+
+@st.composite
+def _transitions(draw: st.DrawFn, known: list[str], whole: list[str]) -> Transition:
+    pairs = st.lists(st.tuples(st.sampled_from(whole), st.integers(1, 3)), max_size=2, unique_by=lambda pair: pair[0])
+    consumed = tuple(draw(pairs))
+    rate = mass_action(draw(_among(known)), consumed if draw(st.booleans()) else ())
+    assigned = st.lists(st.tuples(st.sampled_from(whole), _among(whole)), max_size=2, unique_by=lambda pair: pair[0])
+    update = tuple((name, value) for name, value in draw(st.just([]) | assigned) if value.names)
+    guard = draw(st.none() | _conditions(2, 1, named=known).filter(_constants_are_finite))
+    label = draw(st.sampled_from(("r1", "r2", "r3")) | names())
+    rate = Operation("abs", (rate,)) if negative_by_sign(rate) else rate
+    return Transition(label, rate, consumed, tuple(draw(pairs)), update, guard)
+
+
+@st.composite
+def _events(draw: st.DrawFn, known: list[str], variables: tuple[Variable, ...]) -> Event:
+    values = st.integers(2, 4).map(number) | _among(known).filter(lambda value: bool(value.names))
+    targets = st.sampled_from([variable.name for variable in variables])
+    update = draw(st.lists(st.tuples(targets, values), max_size=3, unique_by=lambda pair: pair[0]))
+    sides = draw(st.permutations((Name(CLOCK), draw(_among(known)))))
+    at_a_time = Operation(draw(st.sampled_from(COMPARISONS)), tuple(sides))
+    state = draw(_conditions(1, 1, named=known).filter(_constants_are_finite))
+    joined = Operation(draw(st.sampled_from(("and", "or"))), (Operation("not", (at_a_time,)), state))
+    return Event(draw(names()), tuple(update), draw(st.sampled_from((at_a_time, state, joined))), draw(st.booleans()))
+
+
 # Trees are drawn from the top, and depth is counted down: a composite strategy stays small however deep its trees.
 
 
 @st.composite
-def _arithmetic(draw: st.DrawFn, depth: int, delays: bool = False) -> Expression:
+def _arithmetic(draw: st.DrawFn, depth: int, delays: bool = False, named: list[str] | None = None) -> Expression:
     leaves = ("number", "name", "delayed" if delays else "name")
     larger = ("-", "*", "/", "^", "+", "if", *FUNCTIONS)
     kind = draw(st.sampled_from((*leaves, *leaves, *larger) if depth else leaves))
     if kind == "number":
         return Number(draw(literals()))
     if kind == "name":
-        return Name(draw(names()))
+        return Name(draw(names() if named is None else st.sampled_from(named)))
     if kind == "delayed":
         return Delayed(draw(names()), draw(literals().filter(bool)))
-    smaller = _arithmetic(depth - 1, delays)
+    smaller = _arithmetic(depth - 1, delays, named)
     if kind == "if":
-        return Operation("if", (draw(_conditions(depth - 1, depth - 1, delays)), draw(smaller), draw(smaller)))
+        return Operation("if", (draw(_conditions(depth - 1, depth - 1, delays, named)), draw(smaller), draw(smaller)))
     many = st.integers(2, 3) if kind in ("+", "min", "max") else st.just(2 if kind in ("*", "/", "^") else 1)
     return Operation(kind, tuple(draw(smaller) for _ in range(draw(many))))
 
 
 @st.composite
-def _comparisons(draw: st.DrawFn, depth: int, delays: bool = False) -> Expression:
+def _comparisons(draw: st.DrawFn, depth: int, delays: bool = False, named: list[str] | None = None) -> Expression:
     symbol = draw(st.sampled_from(COMPARISONS))
-    return Operation(symbol, (draw(_arithmetic(depth, delays)), draw(_arithmetic(depth, delays))))
+    sides = _arithmetic(depth, delays, named)
+    return Operation(symbol, (draw(sides), draw(sides)))
 
 
 @st.composite
-def _conditions(draw: st.DrawFn, depth: int, depth_of_sides: int, delays: bool = False) -> Expression:
+def _conditions(
+    draw: st.DrawFn, depth: int, depth_of_sides: int, delays: bool = False, named: list[str] | None = None
+) -> Expression:
     leaves = ("comparison", "comparison", "truth")
     kind = draw(st.sampled_from((*leaves, "not", "and", "or") if depth else leaves))
     if kind == "comparison":
-        return draw(_comparisons(depth_of_sides, delays))
+        return draw(_comparisons(depth_of_sides, delays, named))
     if kind == "truth":
         return Boolean(draw(st.booleans()))
-    smaller = _conditions(depth - 1, depth_of_sides, delays)
+    smaller = _conditions(depth - 1, depth_of_sides, delays, named)
     many = 1 if kind == "not" else draw(st.integers(2, 3))
     return Operation(kind, tuple(draw(smaller) for _ in range(many)))
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sateen.cli.files import load, read_formula_on, warn, write
-from sateen.cli.options import AT, END, JSON, PLOT, SEED, output
+from sateen.cli.files import warn, write
+from sateen.cli.options import AT, CONST, END, JSON, PLOT, SEED, output
+from sateen.cli.sources import asked, opened
 from sateen.cli.text import aligned, explanation_content, number, path_content, print_json
 from sateen.core.errors import ExactError
 
 if TYPE_CHECKING:
     from sateen.core.path import Path
     from sateen.logic.formula import Formula
+    from sateen.logic.properties import Property
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate
 
@@ -30,8 +32,11 @@ _REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
 
 @click.command(short_help="How probable it is that a run satisfies a formula.")
 @click.argument("model")
-@click.option("-p", "--property", "text", required=True, metavar="FORMULA", help="What a run is to satisfy.")
+@click.option(
+    "-p", "--property", "text", required=True, metavar="FORMULA|FILE[:NAME]", help="What a run is to satisfy."
+)
 @AT
+@CONST
 @click.option("--runs", type=_COUNT, metavar="N", help="Make N runs; 10000 if nothing else is said.")
 @click.option("--width", type=float, metavar="W", help="Make as many runs as an interval of width W needs.")
 @click.option("--test", metavar="'P>0.3'", help="Make as many runs as a yes or no needs.")
@@ -59,6 +64,7 @@ def check(
     model: str,
     text: str,
     at: Mapping[str, float],
+    constants: Mapping[str, float],
     runs: int | None,
     width: float | None,
     test: str | None,
@@ -78,7 +84,9 @@ def check(
 ) -> None:
     """Estimate how probable it is that a run of the MODEL in a file satisfies a formula.
 
-    The exit code is 0 whatever the answer. Run RUN of --replay is the very one that was counted.
+    The exit code is 0 whatever the answer. Run RUN of --replay is the very one that was counted. A property may be one
+    of a file, FILE.props:NAME, or FILE.props:2 by its place there; P>=0.9 [ ... ] is a test, if --runs and --width do
+    not say otherwise.
 
     \b
     sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --exact
@@ -93,10 +101,14 @@ def check(
     from sateen.cli.progress import Bar
     from sateen.sampling.estimate import estimate
 
-    system = load(model)
+    source = opened(model, constants)
+    system = source.model
     warn(system)
     values = system.values(at)
-    formula = read_formula_on(system, values, text, end)
+    asking = asked(source, values, text, end)
+    formula = asking.formula
+    if runs is None and width is None and test is None:
+        test = _test(asking, indifference)
     found = estimate(
         system,
         formula,
@@ -114,10 +126,11 @@ def check(
         progress=Bar(),
     )
     content: dict[str, Any] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
+    content |= {"property": asking.name or None, "comparison": asking.comparison, "bound": asking.bound}
     content |= {"horizon": formula.horizon, "seed": seed, **_content(found)}
     if not as_json:  # what took long to find is not lost if something goes wrong hereafter
         given = ", ".join([f"seed {seed}", *(f"{name} = {number(value)}" for name, value in values.items())])
-        click.echo(f"{model}, {given}\n{formula}\n")
+        click.echo(f"{model}, {given}\n{f'{asking.name}: ' if asking.name else ''}{formula}\n")
         for line in _lines(found, {"max_events": max_events, "max_time": max_time}):
             click.echo(line)
     if exactly:
@@ -139,6 +152,18 @@ def check(
             click.echo("\n".join(["", f"run {replay}{stranger}", *table, str(explanation), *files]))
     if as_json:
         print_json({**content, "files": files})
+
+
+def _test(asking: Property, indifference: float) -> str | None:
+    """The test that a property with a bound asks for, if runs can answer it: they cannot tell 1 from nearly 1."""
+    if asking.comparison is None or asking.bound is None:
+        return None
+    asked = f"P {asking.comparison} {asking.bound!r}"
+    if asking.bound - indifference > 0.0 and asking.bound + indifference < 1.0:
+        return asked
+    near = f"{asking.bound:g} ± {indifference:g} does not lie between 0 and 1"
+    click.echo(f"warning: {asked} is not tested, for {near}; runs are counted", err=True)
+    return None
 
 
 def replayed(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 import click
 
 from sateen.core.errors import InputError
 
-__all__ = ["AT", "END", "JSON", "PLOT", "SEED", "output", "pairs"]
+__all__ = ["AT", "CONST", "END", "JSON", "PLOT", "SEED", "constants", "output", "pairs"]
 
 
 def pairs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
@@ -29,6 +30,14 @@ def pairs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
     return values
 
 
+def constants(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+    """The numbers in `N=5,fast=true`, by name; true is 1, and false is 0."""
+    words = {"true": "1", "false": "0"}
+    return pairs(
+        ctx, option, tuple(re.sub(r"(?<==)\s*(true|false)\b", lambda word: words[word[1]], text) for text in texts)
+    )
+
+
 def output(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
     """A file that can be written as far as its name tells; said before a long run, not after."""
     if file is not None:
@@ -41,6 +50,14 @@ def output(ctx: click.Context, option: click.Parameter, file: str | None) -> str
 
 AT: Final = click.option(
     "--at", multiple=True, callback=pairs, metavar="a=1,b=2", help="Values of parameters; repeatable."
+)
+CONST: Final = click.option(
+    "--const",
+    "constants",
+    multiple=True,
+    callback=constants,
+    metavar="N=5,T=2",
+    help="Constants that a PRISM model or a property leaves open; repeatable.",
 )
 SEED: Final = click.option(
     "--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="Same seed, same run."

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sateen.cli.files import load, read_formula_on, warn, write
-from sateen.cli.options import AT, END, JSON, PLOT, SEED, output
+from sateen.cli.files import warn, write
+from sateen.cli.options import AT, CONST, END, JSON, PLOT, SEED, output
+from sateen.cli.sources import asked, no_constant, opened
 from sateen.cli.text import aligned, explanation_content, number, path_content, print_json
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ __all__ = ["simulate"]
 @click.command(short_help="One run of a model, and whether it satisfies a formula.")
 @click.argument("model")
 @AT
+@CONST
 @click.option("--until", type=float, metavar="T", help="How long the run is; by default, the horizon of the formula.")
 @SEED
-@click.option("-p", "--property", "text", metavar="FORMULA", help="Say whether the run satisfies it, and why.")
+@click.option(
+    "-p", "--property", "text", metavar="FORMULA|FILE[:NAME]", help="Say whether the run satisfies it, and why."
+)
 @END
 @click.option("--csv", callback=output, metavar="FILE", help="Write the run as a table, which `monitor` reads.")
 @PLOT
@@ -32,6 +36,7 @@ __all__ = ["simulate"]
 def simulate(
     model: str,
     at: Mapping[str, float],
+    constants: Mapping[str, float],
     until: float | None,
     seed: int,
     text: str | None,
@@ -42,7 +47,8 @@ def simulate(
 ) -> None:
     """Make one run of the MODEL in a file.
 
-    A formula given with -p may name the constants of the model, in its windows too.
+    A formula given with -p may name the constants of the model, in its windows too; or -p FILE.props:NAME takes a
+    property of a file.
 
     \b
     sateen simulate examples/sir.sateen --at beta=0.12 --until 150
@@ -53,12 +59,15 @@ def simulate(
 
     if end is not None and text is None:
         raise click.UsageError("--end says how a formula is read; give one with -p")
-    system = load(model)
+    source = opened(model, constants)
+    system = source.model
     warn(system)
     values = system.values(at)
     formula = None
     if text is not None:
-        formula = read_formula_on(system, values, text, end)
+        formula = asked(source, values, text, end).formula
+    elif source.constants:
+        raise no_constant(source, next(iter(source.constants)))
     until = _length(until, formula)
     if formula is not None:
         monitor(formula, run(system, at, until=0, seed=seed))  # a name that nothing bears is found before the run

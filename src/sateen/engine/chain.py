@@ -21,13 +21,25 @@ from sateen.core.errors import ExactError, SimulationError
 from sateen.core.expression import number_text
 from sateen.model.model import Model, Transition
 
-__all__ = ["BoolArray", "Chain", "FloatArray", "IntArray", "columns", "explore", "reachable", "shown"]
+__all__ = [
+    "BoolArray",
+    "Chain",
+    "Environment",
+    "FloatArray",
+    "IntArray",
+    "columns",
+    "explore",
+    "explore_from",
+    "reachable",
+    "shown",
+]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Environment: TypeAlias = Mapping[str, Any]
 Stop: TypeAlias = Callable[[Environment, int], BoolArray]
+Settle: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 _NARROW: Final = 8  # states; a frontier of so few is extended along rays
 _SHORTEST_RAY: Final = 16
@@ -35,7 +47,7 @@ _SHORTEST_RAY: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Reachable states, the first of them initial, and an edge for every transition that leads from one to another.
+    """Reachable states, an initial one first, and an edge for every transition that leads from one to another.
 
     `followed` are the states whose transitions were followed, the others being ends; `fires` says, for every transition
     and every followed state, whether it can fire there. `slots` are the places of the edges' rates in such a table.
@@ -70,13 +82,28 @@ def explore(model: Model, values: Mapping[str, float], stop: Stop, max_states: i
     `stop(environment, size)` marks states that need not be left. More than `max_states` states are an ExactError; a
     rate or a count that no process can have is a SimulationError.
     """
-    explorer = _Explorer(model, values, stop, max_states)
-    frontier = np.array([list(model.initial(values).values())], dtype=np.float64)
-    explorer.identify(frontier)
+    start = np.array([list(model.initial(values).values())], dtype=np.float64)
+    return explore_from(start, model, values, stop, max_states)[0]
+
+
+def explore_from(
+    start: FloatArray,
+    model: Model,
+    values: Mapping[str, float],
+    stop: Stop,
+    max_states: int,
+    settle: Settle | None = None,
+) -> tuple[Chain, IntArray]:
+    """Everything that can be reached from the states `start`, and the number of each of these.
+
+    `settle(before, after)` are the states after the events that jumps from states to states set off.
+    """
+    explorer = _Explorer(model, values, stop, max_states, settle)
+    places, frontier = explorer.identify(start)
     with np.errstate(all="ignore"):
         while len(frontier):
             frontier = explorer.expand(frontier)
-    return explorer.chain()
+    return explorer.chain(), places
 
 
 def columns(model: Model, states: FloatArray) -> dict[str, FloatArray]:
@@ -103,8 +130,10 @@ def reachable(size: int, sources: IntArray, targets: IntArray, roots: IntArray) 
 class _Explorer:
     """The states known so far, each under its bytes, and the edges found between them."""
 
-    def __init__(self, model: Model, values: Mapping[str, float], stop: Stop, max_states: int) -> None:
-        self.model, self.values, self.stop, self.max_states = model, values, stop, max_states
+    def __init__(
+        self, model: Model, values: Mapping[str, float], stop: Stop, max_states: int, settle: Settle | None
+    ) -> None:
+        self.model, self.values, self.stop, self.max_states, self.settle = model, values, stop, max_states, settle
         self.known: dict[bytes, int] = {}
         self.blocks: list[FloatArray] = []
         self.followed: list[IntArray] = []
@@ -139,7 +168,7 @@ class _Explorer:
         targets, fresh = self.identify(after)
         leaves = targets != origins[firing]  # a jump that changes nothing is none
         self.edges.append((origins[firing][leaves], targets[leaves], which[leaves], begin + firing[leaves]))
-        return self._extended(fresh) if 0 < len(fresh) <= _NARROW else fresh
+        return self._extended(fresh) if 0 < len(fresh) <= _NARROW and self.settle is None else fresh
 
     def identify(self, rows: FloatArray) -> tuple[IntArray, FloatArray]:
         """The number of every state, and the states that were not known before, in the order of their numbers."""
@@ -208,7 +237,7 @@ class _Explorer:
                 f"{shown(self.model, rows[row], self.values)}\n"
                 f"  its rate, or a guard, should stop it before: {transition.rate}"
             )
-        return after
+        return after if self.settle is None else self.settle(rows, after)
 
     def _outside(self, rows: FloatArray) -> BoolArray:
         """Which values no variable can have."""

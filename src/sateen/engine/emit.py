@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sateen.core.errors import InputError
-from sateen.core.expression import Delayed, Expression, Name
+from sateen.core.expression import Expression, Name
 from sateen.engine.algebra import algebra_source
+from sateen.engine.emit_events import capped_wait, event_tail, ringing, settle_source
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.questions import Flat, Operator
 from sateen.engine.tail import log_tail, sets_shape, tail
@@ -54,36 +54,42 @@ def kernel_source(
     `checked` tests rates and counts at every event (where their form does not prove them good); `population` stops
     at a count above `max_population`; `record` keeps every state of a single trajectory.
     """
-    if model.events:
-        raise InputError(f"the event {model.events[0].name} cannot be simulated yet; models without events can")
     lanes = Lanes(model, formulas, checked, population, record)
     # In this order: what each part mentions gets a slot, and the head needs to know how many there are.
-    algebra = algebra_source(lanes.logged, lanes.atom_source)
+    functions = algebra_source(lanes.logged, lanes.atom_source)
     body = _vector(lanes)
+    functions += settle_source(lanes) if model.events else []
     rare = tail(lanes)
     result = "np.empty((0, 0)), 0.0, 0" if record else "events"
     calls = [f"from {ALGEBRA} import {', '.join(intervals.__all__)}"] if lanes.nested else []
-    text = "\n".join([*_IMPORTS, *calls, *algebra, "", *_head(lanes), *rare, *body, f"  return {result}", ""])
+    options = _SAME_BITS if model.events else _OPTIONS
+    text = "\n".join(
+        [*_IMPORTS, options, *calls, *functions, "", *_head(lanes), *rare, *body, f"  return {result}", ""]
+    )
     return KernelSource(text, lanes.coefficients, lanes.logged.last_time)
 
 
 def _vector(lanes: Lanes) -> list[str]:
-    lines = ["    nd = 0", "    ng = 0", f"    for l in range({LANES}):"]
+    events = bool(lanes.model.events)
+    lines = ["    nd = 0", "    ng = 0", *(["    nr = 0"] if events else []), f"    for l in range({LANES}):"]
     say = lines.append
     for name in lanes.tracked:
         say(f"      {lanes.local(Name(name))} = {lanes.slot('X_' + name)}")
     _rates(lanes, say)
-    last = f"a{len(lanes.model.transitions) - 1}"
+    last = f"a{len(lanes.model.transitions) - 1}" if lanes.model.transitions else "0.0"
     say(f"      t = {lanes.slot('t')}")
     say(_random(LANES))
     say(f"      tn = t + wait / {last}")
+    if events:
+        capped_wait(lanes, say)
     say(f"      u = pick * {last}")
     done = _verdicts(lanes, say)
     if lanes.checks:
         say(f"      {lanes.slot('bad')} = 1.0 if {_doubts(lanes, last)} else 0.0")
         done.append(f"({lanes.slot('bad')} != 0.0)")
     if lanes.population:
-        crowded = " | ".join(f"({lanes.local(Name(name))} > most)" for name in lanes.tracked)
+        whole = [name for name in lanes.tracked if lanes.variable(name).whole]
+        crowded = " | ".join(f"({lanes.local(Name(name))} > most)" for name in whole) or "False"
         say(f"      {lanes.slot('crowded')} = 1.0 if {crowded} else 0.0")
         done.append(f"({lanes.slot('crowded')} != 0.0)")
     say(f"      dn = 1.0 if {' | '.join(done)} else 0.0")
@@ -92,9 +98,13 @@ def _vector(lanes: Lanes) -> list[str]:
     say("      nd += 1 if dn > 0.0 else 0")
     say(f"      {lanes.slot('t')} = tn")
     _moves(lanes, say)
+    if events:
+        ringing(lanes, say)
     if lanes.logs:
         _news(lanes, say)
     say("    it += 1")
+    if events:
+        lines.extend(event_tail(lanes))
     if lanes.logs:
         lines.extend(log_tail(lanes))
     return lines
@@ -113,7 +123,8 @@ def _rates(lanes: Lanes, say: Callable[[str], None]) -> None:
 
 def _doubts(lanes: Lanes, total: str) -> str:
     """When a rate, a count or an atom is no such thing."""
-    doubts = [f"(r{j} < 0.0)" for j in lanes.doubted_rates]
+    doubts = [f"({lanes.slot('wrong')} != 0.0)"] if lanes.model.events else []
+    doubts += [f"(r{j} < 0.0)" for j in lanes.doubted_rates]
     if lanes.doubted_rates:
         doubts.append(f"(not ({total} < inf))")
     for variable in lanes.doubted_counts:
@@ -183,7 +194,7 @@ def _moves(lanes: Lanes, say: Callable[[str], None]) -> None:
     for name in lanes.tracked:
         value = lanes.local(Name(name))
         changes = [transition.change.get(name, 0) for transition in transitions]
-        moved = value + (f" + {float(changes[0])!r}" if changes[0] else "")
+        moved = value + (f" + {float(changes[0])!r}" if any(changes[:1]) else "")
         for j in range(1, len(transitions)):
             if step := changes[j] - changes[j - 1]:
                 times = "" if abs(step) == 1 else f"{float(abs(step))!r} * "
@@ -194,28 +205,24 @@ def _moves(lanes: Lanes, say: Callable[[str], None]) -> None:
                     chosen = f"(u < a{j})" + (f" & (u >= a{j - 1})" if j else "")
                     moved = f"({lanes.moving.source(expression)} if {chosen} else {moved})"
         if moved != value:
+            moved = f"({value} if rung > 0.0 else {moved})" if lanes.model.events else moved
             say(f"      y{value[1:]} = {moved}")
             say(f"      {lanes.slot('X_' + name)} = y{value[1:]}")
 
 
 def _news(lanes: Lanes, say: Callable[[str], None]) -> None:
     """Whether the jump at tn changes anything that the log keeps."""
-    moved = {name for transition in lanes.model.transitions for name in (*transition.change, *dict(transition.update))}
-
-    def after(leaf: Name | Delayed) -> str:
-        return lanes.local(leaf).replace("x", "y") if leaf.name in moved else lanes.local(leaf)
-
-    bounded = not lanes.record and math.isfinite(lanes.logged.horizon)
-    within = [f"(tn <= {lanes.logged.horizon!r})"] if bounded else ["(tn <= T)", "(tn < inf)"]
+    within = lanes.within_log("tn")
     within.append(f"({lanes.slot('act')} != 0.0)")
     changed = []
     if lanes.record:
         changed.append("True")
     elif lanes.logged.conditions:
-        say(f"      bits = {lanes.bits_source(after)}")
+        say(f"      bits = {lanes.bits_source(lanes.after)}")
         changed.append(f"(bits != {lanes.slot('bits')})")
     if not lanes.record:
-        changed += [f"({after(Name(name))} != {lanes.local(Name(name))})" for name in lanes.columns if name in moved]
+        columns = [Name(name) for name in lanes.columns if lanes.jumps(name)]
+        changed += [f"({lanes.after(name)} != {lanes.local(name)})" for name in columns]
     if lanes.checks:
         within.append(f"({lanes.slot('bad')} == 0.0)")
     say(f"      news = 1.0 if ({' | '.join(changed) or 'False'}) & {' & '.join(within)} else 0.0")
@@ -259,8 +266,10 @@ _IMPORTS: Final = [
     "from sateen.engine.runtime import as_bits, as_double, mixed",
     "U = np.uint64",
     "FAR = 1 << 62",
-    "OPTIONS = dict(nogil=True, cache=True, error_model='numpy', fastmath={'contract', 'nsz'})",
 ]
+_OPTIONS: Final = "OPTIONS = dict(nogil=True, cache=True, error_model='numpy', fastmath={'contract', 'nsz'})"
+# A threshold is computed in the loop and again in `settle`, and must come out the same: no products that sum at once.
+_SAME_BITS: Final = _OPTIONS.replace("'contract', ", "")
 
 # log(1 + f) = f q(f) for f in [sqrt(1/2) - 1, sqrt(2) - 1]: q interpolated at Chebyshev's points, relative error 8e-14.
 _LOG: Final = (

@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from sateen.core.errors import ExactError, FormulaError, InputError, MissingValueError, nearest
+from sateen.core.errors import FormulaError, InputError, MissingValueError, nearest
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
-from sateen.engine.chain import BoolArray, Chain, FloatArray, columns, explore, shown
+from sateen.engine.chain import BoolArray, Chain, FloatArray, columns, shown
 from sateen.engine.limit import Limit
 from sateen.engine.phases import SINKS, Phase, phases_of
 from sateen.engine.progression import TRUE, Question, defined, holds
+from sateen.engine.regimes import Regime, regimes_of
 from sateen.engine.transient import Flow
 from sateen.logic.formula import Atom, Formula, subformulas
 from sateen.model.model import Model
@@ -40,7 +41,8 @@ def exact(
 
     The formula is a boolean combination of F, G and U over conditions on the present state, with any windows, and of
     such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused by name, and so
-    are models with events and models that reach more than `max_states` states before the formula is decided.
+    are models that reach more than `max_states` states before the formula is decided, and events that wait for a time
+    that depends on the state.
 
     The absolute error is at most 1e-10. Half of it is for the spans of time between bounds of windows: what is cut off
     Poisson weights, states too improbable to follow, stopping at a steady state. Half is for unbounded operators.
@@ -78,54 +80,56 @@ def exact(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prepared:
-    """What the rates do not change: the chain, which conditions hold in its states, and the phases of the answer."""
+    """What the rates do not change: the chains, which conditions hold in their states, the phases of the answer."""
 
-    chain: Chain
-    truth: BoolArray
+    regimes: tuple[Regime, ...]
+    truths: tuple[BoolArray, ...]
     start: int
     phases: tuple[tuple[Phase, Flow | Limit], ...]
 
-    def probability(self, rates: FloatArray) -> float:
-        """The probability under the rates of the chain's edges."""
+    def probability(self, rates: Sequence[FloatArray]) -> float:
+        """The probability under the rates of the edges of each chain."""
         # Before the first instant everything is in one place; after the last, all that is left is in the sinks.
         sizes = [*(phase.size for phase, _ in self.phases), len(SINKS)]
         now = np.zeros(sizes[0])
         now[self.start] = 1.0
         for (phase, motion), size in zip(self.phases, sizes[1:], strict=True):
+            speeds = rates[phase.regime][phase.edges]
             if isinstance(motion, Limit):
-                return _between(motion.probability(now, rates[phase.edges]))
-            now = motion.after(phase.duration, now, rates[phase.edges], _ERROR / len(self.phases))
+                return _between(motion.probability(now, speeds))
+            now = motion.after(phase.duration, now, speeds, _ERROR / len(self.phases))
             now = np.bincount(phase.onward, weights=now, minlength=size).astype(np.float64)
         return _between(float(now[SINKS.index(TRUE)]))
 
 
 def _prepared(
     model: Model, question: Question, values: Mapping[str, float], max_states: int, former: _Prepared | None
-) -> tuple[_Prepared, FloatArray]:
+) -> tuple[_Prepared, list[FloatArray]]:
     """What answers the question under `values`, made of what answered it before where that fits, and the rates."""
-    chain = None if former is None else former.chain
-    rates = None if chain is None else chain.rates(values)
-    if chain is None or rates is None or not _same_ends(chain, question, values):
-        chain = explore(model, values, question.decided, max_states)
-        rates = chain.rates(values)
-        assert rates is not None
-    truth = _truth(chain, question, values)
-    if former is not None and chain is former.chain and np.array_equal(truth, former.truth):
+    regimes = () if former is None else former.regimes
+    rates = _rates(regimes, question, values)
+    if not rates:
+        regimes = regimes_of(model, values, question.decided, max_states, question.last)
+        rates = _rates(regimes, question, values)
+        assert rates
+    truths = tuple(_truth(regime.chain, question, values) for regime in regimes)
+    if former is not None and regimes is former.regimes and all(map(np.array_equal, truths, former.truths)):
         return former, rates
-    start, phases = phases_of(chain, truth, question, max_states)
-    return _Prepared(chain, truth, start, tuple((phase, _motion(phase)) for phase in phases)), rates
+    start, phases = phases_of(regimes, truths, question, max_states)
+    return _Prepared(regimes, truths, start, tuple((phase, _motion(phase)) for phase in phases)), rates
+
+
+def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, float]) -> list[FloatArray]:
+    """The rates of the edges of each chain, or none if other chains are needed under `values`."""
+    found = [regime.rates(values, question.decided) for regime in regimes]
+    rates = [each for each in found if each is not None]
+    return rates if len(rates) == len(found) else []
 
 
 def _motion(phase: Phase) -> Flow | Limit:
     if math.isinf(phase.duration):
         return Limit.along(phase.size, phase.sources, phase.targets, phase.onward)
     return Flow.along(phase.size, phase.sources, phase.targets)
-
-
-def _same_ends(chain: Chain, question: Question, values: Mapping[str, float]) -> bool:
-    """Whether the states that decide the question, which may read parameters, are those where the chain ends."""
-    environment = {**values, **columns(chain.model, chain.states)}
-    return np.array_equal(np.flatnonzero(~question.decided(environment, len(chain))), chain.followed)
 
 
 def _truth(chain: Chain, question: Question, values: Mapping[str, float]) -> BoolArray:
@@ -146,10 +150,11 @@ def _between(probability: float) -> float:
 
 
 def _space(model: Model, values: Mapping[str, float]) -> tuple[float, ...]:
-    """What the state space depends on beside the signs of rates: where it begins, and what updates read."""
-    read = dict.fromkeys(
-        name for transition in model.transitions for _, value in transition.update for name in value.names
-    )
+    """What the state space depends on beside the signs of rates: where it begins, and what updates and events read."""
+    expressions = [value for transition in model.transitions for _, value in transition.update]
+    expressions += [value for event in model.events for _, value in event.update]
+    expressions += [event.trigger for event in model.events]
+    read = dict.fromkeys(name for expression in expressions for name in expression.names)
     return (*model.initial(values).values(), *(values[name] for name in read if name in values))
 
 
@@ -166,8 +171,6 @@ def _check(model: Model, formula: Formula, max_states: int) -> None:
         raise InputError(f"exact takes a formula, as stl makes it from text, not {formula!r}")
     if isinstance(max_states, bool) or not isinstance(max_states, int) or max_states < 1:
         raise InputError(f"max_states is a whole number from 1 up, not {max_states!r}")
-    if model.events:
-        raise ExactError(f"the event {model.events[0].name} is beyond exact\n  it takes models without events")
     for name in formula.species:
         if name not in model.names:
             hint = nearest(name, model.names) or f"it has {', '.join(model.names)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -44,7 +45,7 @@ class Lanes:
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
         self.doubted_sides = [side for formula in formulas for side in _partial_sides(formula)]
-        self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides)
+        self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides or model.events)
         self.tracked = self._tracked()
 
     @property
@@ -63,6 +64,10 @@ class Lanes:
         alone = len(self.operators) == 1 and len(self.formulas) == 1
         return bool(self.operators) and not (alone and self.operators[0].window is not None)
 
+    def variable(self, name: str) -> Variable:
+        """The variable of that name."""
+        return self.model.variables[self.model.species.index(name)]
+
     def slot(self, name: str) -> str:
         """The place of a lane's value in the flat array."""
         offset = self.slots.setdefault(name, len(self.slots)) * LANES
@@ -71,6 +76,14 @@ class Lanes:
     def local(self, leaf: Name | Delayed) -> str:
         """A count, as the loop over lanes spells it."""
         return f"x{self.model.species.index(leaf.name)}"
+
+    def after(self, leaf: Name | Delayed) -> str:
+        """A count after the jump, as the loop over lanes spells it."""
+        return self.local(leaf).replace("x", "y") if self.jumps(leaf.name) else self.local(leaf)
+
+    def jumps(self, name: str) -> bool:
+        """Whether a transition changes what is called so."""
+        return any(name in each.change or name in dict(each.update) for each in self.model.transitions)
 
     def fixed(self, expression: Expression) -> str:
         """A part that no event changes: a literal, or a slot that is filled with the lane."""
@@ -101,6 +114,12 @@ class Lanes:
         sources = [self.atom_source(condition, spell) for condition in self.logged.conditions]
         return " + ".join(f"({float(2**bit)!r} if {source} else 0.0)" for bit, source in enumerate(sources)) or "0.0"
 
+    def within_log(self, time: str) -> list[str]:
+        """When a jump at that time is early enough to be logged."""
+        if not self.record and math.isfinite(self.logged.horizon):
+            return [f"({time} <= {self.logged.horizon!r})"]
+        return [f"({time} <= T)", f"({time} < inf)"]
+
     def _is_count(self, variable: Variable) -> bool:
         """Whether it is a whole number from 0 on, as long as it stays within its bounds."""
         assigned = any(variable.name == name for each in self.model.transitions for name, _ in each.update)
@@ -125,13 +144,17 @@ class Lanes:
         read = {name for transition in self.model.transitions for name in transition.reads}
         read |= {name for formula in self.formulas for name in formula.species}
         read |= {variable.name for variable in self.doubted_counts}
+        for event in self.model.events:
+            read |= {*event.trigger.names, *(name for name, _ in event.update)}
+            read |= {name for _, value in event.update for name in value.names}
         return [name for name in self.model.species if name in read]
 
 
 def is_condition(expression: Expression) -> bool:
     """Whether an expression is true or false, not a number."""
     if isinstance(expression, Operation):
-        return expression.symbol in (*COMPARISONS, "and", "or", "not")
+        chooses = expression.symbol == "if" and is_condition(expression.operands[1])
+        return chooses or expression.symbol in (*COMPARISONS, "and", "or", "not")
     return isinstance(expression, Boolean)
 
 

@@ -87,6 +87,11 @@ class Question:
         bounds = {bound for until in untils(self.root) for bound in (until.window.low, until.window.high)}
         return tuple(sorted({0.0, *(bound for bound in bounds if math.isfinite(bound))}))
 
+    @property
+    def last(self) -> float:
+        """The time after which nothing is asked."""
+        return max((until.window.high for until in untils(self.root)), default=0.0)
+
     def decided(self, environment: Mapping[str, Any], size: int) -> BoolArray:
         """For every state of the environment, whether entering it decides all untils, whenever that is."""
         decided = np.ones(size, dtype=np.bool_)

@@ -16,6 +16,7 @@ from sateen.core.errors import FormulaError, InputError, SimulationError, neares
 from sateen.core.expression import number_text, values_text
 from sateen.core.path import Path
 from sateen.core.progress import SILENT, Progress
+from sateen.engine.events import blamed
 from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
 from sateen.engine.questions import present_atoms
 from sateen.logic.formula import Formula
@@ -97,7 +98,7 @@ class Runner:
         # Fresh arrays in C order: numba compiles anew for any other layout.
         some = np.zeros((len(self.formulas), len(asked)), np.int64)
         unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
-        fault = np.zeros(2, np.int64)
+        fault = np.zeros(2 + len(self.model.events), np.int64)
         most = float(self.max_population if self.max_population is not None else _LARGEST_COUNT)
         last_time = min(float(max_time), chosen.source.last_time)
         events = 0
@@ -124,9 +125,9 @@ class Runner:
             values[constant.name] = constant.value.evaluate(values)
         for variable in self.model.variables:
             counts = np.broadcast_to(variable.initial.evaluate(values), len(rows))
-            low = -math.inf if variable.low is None else variable.low
-            high = _LARGEST_COUNT // 2 if variable.high is None else variable.high
-            wrong = ~((counts == np.round(counts)) & (counts >= low) & (counts <= high))
+            wrong = ~variable.allows(counts)
+            if variable.whole and variable.high is None:
+                wrong |= counts > _LARGEST_COUNT // 2
             if wrong.any():
                 self.model.initial(self.model.values(dict(zip(self.parameters, rows[np.argmax(wrong)], strict=True))))
                 raise InputError(f"{variable.name} starts at {counts[np.argmax(wrong)]:g}, too large to count exactly")
@@ -137,7 +138,9 @@ class Runner:
         horizon = max((formula.horizon for formula in self.formulas), default=math.inf)
         record = _Record.of(self.model, self.formulas, theta, seed, point, run, max_events, horizon)
         found = record.fault() or record.undefined_delay()
-        again = f"  with {values_text(theta)}; replay it with seed {seed}, point {point}, run {run}"
+        again = (
+            f"  {f'with {values_text(theta)}; ' if theta else ''}replay it with seed {seed}, point {point}, run {run}"
+        )
         if isinstance(found, FormulaError):
             return FormulaError(found.message, remedy=f"{found.remedy}\n{again}")
         return SimulationError(f"{found}\n{again}")
@@ -184,6 +187,7 @@ class _Record:
     following: float
     capped: bool
     failed: bool
+    ringing: tuple[bool, ...]  # which events fire in the round that went wrong, if one did
 
     @classmethod
     def of(
@@ -203,8 +207,10 @@ class _Record:
         nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)
         made = kernel(model, formulas, checked=True, record=True)
         limits = (np.uint64(seed), float(until), int(max_events), float(_LARGEST_COUNT))
-        rows, following, outcome = made.run(row, items, *limits, nothing, nowhere, np.zeros(2, np.int64))
-        return cls(model, formulas, model.values(theta), rows, following, outcome == 1, outcome == 2)
+        fault = np.zeros(2 + len(model.events), np.int64)
+        rows, following, outcome = made.run(row, items, *limits, nothing, nowhere, fault)
+        ringing = tuple((fault[2:] != 0).tolist())
+        return cls(model, formulas, model.values(theta), rows, following, outcome == 1, outcome == 2, ringing)
 
     def path(self, until: float) -> Path:
         """The run on [0, until], or up to where a cap ended it."""
@@ -223,6 +229,8 @@ class _Record:
         state = dict(zip(self.model.species, self.rows[-1, 2:].tolist(), strict=True))
         values = {**self.values, **state}
         where = f"at time {self.rows[-1, 0]:g}, where {values_text(state)}"
+        if any(self.ringing):
+            return blamed(self.model, self.values, self.rows[-1, 2:], self.ringing, f" at time {self.rows[-1, 0]:g}")
         for variable in self.model.variables:
             value = state[variable.name]
             low = -math.inf if variable.low is None else variable.low

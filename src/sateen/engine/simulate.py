@@ -1,7 +1,8 @@
 """One path of a model, by Gillespie's direct method: readable, exact, and the reference for the fast engine.
 
 In a state whose transitions have rates a₁ … aᵣ, of sum a, the process waits an Exp(a) time; the transition that then
-fires is the j-th with probability aⱼ/a.
+fires is the j-th with probability aⱼ/a. Where a threshold of the clock comes first, at which an event may happen, the
+process is looked at there and waits anew: an exponential time has no memory.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from sateen.core.errors import InputError, SimulationError
 from sateen.core.expression import number_text, values_text
 from sateen.core.path import Path
+from sateen.engine.events import Events, FloatArray
 from sateen.model.model import Model, Transition
 
 __all__ = ["simulate"]
@@ -45,10 +47,11 @@ def simulate(
     """
     if not (math.isfinite(until) and until >= 0):
         raise InputError(f"until is a time from 0 on, not {until}")
-    if model.events:
-        raise InputError(f"the event {model.events[0].name} cannot be simulated yet; models without events can")
     values = model.values(theta)
     state = model.initial(values)
+    watch = _Watch(model, values) if model.events else None
+    if watch is not None:
+        state = watch.begun(state)
     rng = np.random.default_rng(seed)
     times, states = [0.0], [list(state.values())]
     time, absorbed = 0.0, False
@@ -62,18 +65,57 @@ def simulate(
                 raise SimulationError(
                     f"the rates add up to infinity at time {time:g}, where {values_text(state)}"
                 ) from None
-            if total == 0.0:
+            threshold = math.inf if watch is None else watch.ahead(state, time)
+            if total == 0.0 and threshold == math.inf:
                 absorbed = True
                 break
-            time += rng.exponential() / total
+            jump = time + rng.exponential() / total if total else math.inf
+            time = min(jump, threshold)
             if not time <= until:
                 break
-            state = _fired(model, _chosen(model, rates, rng.random() * total), values, state, time)
+            if jump < threshold:
+                state = _fired(model, _chosen(model, rates, rng.random() * total), values, state, time)
+            if watch is not None:
+                state = watch.after(state, time, passing=jump >= threshold)
+            if jump >= threshold and state == dict(zip(model.species, states[-1], strict=True)):
+                continue
             times.append(time)
             states.append(list(state.values()))
     capped = len(times) > max_events and not absorbed
     end = times[-1] if capped else until
     return Path(times=times, states=states, species=model.species, end=end, absorbed=absorbed, values=values)
+
+
+class _Watch:
+    """The events of a model along one path, and what their triggers say now."""
+
+    def __init__(self, model: Model, values: Mapping[str, float]) -> None:
+        self.species = model.species
+        self.events = Events(model, values)
+
+    def begun(self, state: State) -> State:
+        """The state at time 0, after its events."""
+        rows, self.held = self.events.begun(_rows(state))
+        return self._state(rows)
+
+    def ahead(self, state: State, time: float) -> float:
+        """The next time at which the clock may set off an event."""
+        return self.events.ahead(_rows(state), time)
+
+    def after(self, state: State, time: float, passing: bool) -> State:
+        """The state after the events at an instant; `passing` says that it is a threshold of the clock."""
+        if passing:
+            rows, self.held = self.events.passed(_rows(state), self.held, time)
+        else:
+            rows, self.held = self.events.settled(_rows(state), self.held, time, f" at time {time:g}")
+        return self._state(rows)
+
+    def _state(self, rows: FloatArray) -> State:
+        return dict(zip(self.species, rows[0].tolist(), strict=True))
+
+
+def _rows(state: State) -> FloatArray:
+    return np.array([list(state.values())])
 
 
 def _rate(transition: Transition, environment: Mapping[str, float], state: State, time: float) -> float:
@@ -113,7 +155,7 @@ def _fired(model: Model, transition: Transition, values: Mapping[str, float], st
         value = after[variable.name]
         low = -math.inf if variable.low is None else variable.low
         high = math.inf if variable.high is None else variable.high
-        if not (low <= value <= high and value.is_integer()):
+        if not (low <= value <= high and (value.is_integer() or not variable.whole)):
             raise SimulationError(
                 f"{transition.name} takes {variable.name} to {number_text(value)} at time {time:g}, "
                 f"from {values_text(state)}\n  its rate, or a guard, should stop it before: {transition.rate}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from sateen.engine.emit_events import first_events
 from sateen.engine.lanes import LANES, Lanes, is_condition
 
 __all__ = ["log_tail", "sets_shape", "tail"]
@@ -153,11 +154,13 @@ def _fill(lanes: Lanes) -> list[str]:
     for index, constant in enumerate(lanes.model.constants):
         lines.append(f"n{index} = {constant.value.emit(lanes.parameter)}")
     for name in lanes.tracked:
-        variable = next(each for each in lanes.model.variables if each.name == name)
-        lines.append(f"{lanes.slot('X_' + name)} = floor({variable.initial.emit(lanes.parameter)} + 0.5)")
+        initial = lanes.variable(name).initial.emit(lanes.parameter)
+        initial = f"floor({initial} + 0.5)" if lanes.variable(name).whole else initial
+        lines.append(f"{lanes.slot('X_' + name)} = {initial}")
     for expression, part in lanes.fixed_parts.items():
         source = expression.emit(lanes.parameter)
         lines.append(f"{lanes.slot(part)} = {f'1.0 if {source} else 0.0' if is_condition(expression) else source}")
+    lines += first_events(lanes) if lanes.model.events else []
     cleared = [f"S{index}" for index in range(len(lanes.operators))] if lanes.remembers else []
     cleared += [f"V{index}" for index in range(len(lanes.formulas))]
     lines += [f"{lanes.slot(name)} = 0.0" for name in ("t", *cleared)]

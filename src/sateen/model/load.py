@@ -12,10 +12,12 @@ from sateen.model.reactions import MAX_CHARACTERS, read_reactions
 
 if TYPE_CHECKING:
     from sateen.model.prism import PrismModel
+    from sateen.model.sbml import SbmlModel
 
-__all__ = ["PRISM_SUFFIXES", "READERS", "load_model", "load_prism"]
+__all__ = ["PRISM_SUFFIXES", "READERS", "SBML_SUFFIXES", "load_model", "load_prism", "load_sbml"]
 
 PRISM_SUFFIXES: Final = (".prism", ".sm")
+SBML_SUFFIXES: Final = (".xml", ".sbml", ".ant")
 
 
 def load_model(path: Path, constants: Mapping[str, Any] | None = None) -> Model:
@@ -40,14 +42,30 @@ def load_prism(path: Path, constants: Mapping[str, Any] | None = None) -> PrismM
     return read_prism(_text(path), constants=constants)
 
 
+def load_sbml(path: Path) -> SbmlModel:
+    """The model in a file of SBML or Antimony, with what its assignment rules set."""
+    if path.suffix.lower() == ".ant":
+        from sateen.model.antimony import read_antimony
+
+        return read_antimony(_text(path))
+    from sateen.model.sbml import read_sbml
+    from sateen.model.sbml_safety import MAX_BYTES
+
+    return read_sbml(_text(path, MAX_BYTES))
+
+
+def _load_sbml(path: Path) -> Model:
+    return load_sbml(path).model
+
+
 def _read_text(path: Path) -> Model:
     return read_reactions(_text(path))
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, most: int = 4 * MAX_CHARACTERS) -> str:
     try:
-        if path.stat().st_size > 4 * MAX_CHARACTERS:
-            raise ModelError(f"{path} is too large for a model: at most {MAX_CHARACTERS:,} characters are read")
+        if path.stat().st_size > most:
+            raise ModelError(f"{path} is too large for a model: at most {most:,} bytes are read")
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
@@ -55,4 +73,7 @@ def _text(path: Path) -> str:
         raise ModelError(f"{path} is not text in UTF-8") from None
 
 
-READERS: Final[Mapping[str, Callable[[Path], Model]]] = {".sateen": _read_text, ".txt": _read_text}
+READERS: Final[Mapping[str, Callable[[Path], Model]]] = {
+    **dict.fromkeys((".sateen", ".txt"), _read_text),
+    **dict.fromkeys(SBML_SUFFIXES, _load_sbml),
+}

@@ -1,9 +1,9 @@
 """What a system is: the one intermediate form behind every way of writing a model.
 
 A Model is a continuous-time Markov chain over integer variables. A Transition fires at a rate that depends on the
-state, where its guard holds, and then adds constant changes, or assigns expressions, to variables. Reaction text
-(`reactions.py`) uses counts, constants, parameters and reactions; readers of other languages also use bounds, guards,
-updates by expression and events.
+state, where its guard holds, and then adds constant changes, or assigns expressions, to variables. An Event changes the
+state at the very instant its trigger becomes true, and may also set variables that are real numbers. Reaction text
+(`reactions.py`) and the readers of other languages all make this form.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
-from sateen.core.expression import Expression, number_text
+from sateen.core.expression import COMPARISONS, Boolean, Expression, Name, Operation, number_text
 
-__all__ = ["Constant", "Event", "Model", "Parameter", "Transition", "Variable"]
+__all__ = ["CLOCK", "Constant", "Event", "Model", "Parameter", "Transition", "Variable"]
+
+CLOCK: Final = "time"  # the name under which triggers read the time
+_CONDITIONS: Final = (*COMPARISONS, "and", "or", "not", "if")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,34 @@ class Variable:
     """An integer that changes over time: a species, whose count is never negative, or a bounded variable.
 
     `initial` may read parameters and constants. A value outside [low, high] is an error of the model, not a wall.
+    Where `whole` is False it is a real number without bounds, which only events change.
     """
 
     name: str
     initial: Expression
     low: int | None = 0
     high: int | None = None
+    whole: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.whole and (self.low, self.high) != (None, None):
+            raise ModelError(f"{self.name} is a real number, which has no bounds: low and high are None")
+
+    @property
+    def needs(self) -> str:
+        """What its values are, as errors say it: `a whole number from 0 on`."""
+        if not self.whole:
+            return "a finite number"
+        low = "" if self.low is None else f" from {self.low}"
+        high = "" if self.high is None else f" to {self.high}"
+        return f"a whole number{low}{high or (' on' if low else '')}"
+
+    def allows(self, values: Any) -> Any:
+        """Which of the values, an array of them or one, it can have."""
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        fine = np.isfinite(values) & (values >= low) & (values <= high)
+        return fine & (values == np.floor(values)) if self.whole else fine
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +112,59 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happens at a time, or at the moment a condition becomes true.
+    """Something that happens at the very instant a condition, its `trigger`, goes from false to true.
 
-    Just one of `time` and `trigger` is given; `update` are (name, expression) pairs that all read the state before.
+    A jump can make it so, and so can the clock, also between jumps. The trigger reads variables, parameters, constants
+    and the clock, whose name is `time`; the clock stands alone on one side of a comparison: `time >= 25` is an event at
+    time 25, `time >= 10 and X > 5` waits for both. `initially` is the value that the trigger is held to have had just
+    before time 0: one that is true at 0 fires there only if `initially` is False.
+
+    `update` are (variable, expression) pairs. All events whose triggers became true at one instant make a round: all
+    their values are computed from the state before the round, then assigned in the order of the model's events. Then
+    the triggers are looked at again; those that became true anew make a further round at the same instant. The state
+    at an instant is the one after all rounds: the states between have no duration, and no formula sees them.
+
+    `time > 25` becomes true just after 25; the event is held to happen at 25, after those of `time >= 25`.
     """
 
     name: str
     update: tuple[tuple[str, Expression], ...]
-    time: Expression | None = None
-    trigger: Expression | None = None
+    trigger: Expression
+    initially: bool = True
 
     def __post_init__(self) -> None:
-        if (self.time is None) == (self.trigger is None):
-            raise ModelError(f"the event {self.name} needs either a time or a trigger")
+        symbol = self.trigger.symbol if isinstance(self.trigger, Operation) else None
+        if symbol not in _CONDITIONS and not isinstance(self.trigger, Boolean):
+            raise ModelError(
+                f"the trigger of the event {self.name} is {self.trigger}, a number",
+                remedy="a trigger is a condition, such as X > 0",
+            )
+        for name, value in self.update:
+            if CLOCK in value.names:
+                raise ModelError(f"the event {self.name} sets {name} to {value}: only its trigger may read the time")
+        self._clock_sides()
+
+    @property
+    def thresholds(self) -> tuple[Expression, ...]:
+        """What the trigger compares the clock with, each once."""
+        return tuple(dict.fromkeys(self._clock_sides()))
+
+    def _clock_sides(self) -> list[Expression]:
+        clock, sides, waiting = Name(CLOCK), list[Expression](), [self.trigger]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Operation) and node.symbol in COMPARISONS and clock in node.operands:
+                side = node.operands[1] if node.operands[0] == clock else node.operands[0]
+                sides.append(side)
+                waiting += [clock] if CLOCK in side.names else []
+            elif node == clock:
+                raise ModelError(
+                    f"the event {self.name} reads the time within {self.trigger}",
+                    remedy="the time stands alone on one side of a comparison: time >= 25",
+                )
+            else:
+                waiting.extend(reversed(node.children))
+        return sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +180,15 @@ class Model:
     constants: tuple[Constant, ...] = ()
     events: tuple[Event, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if self.events:
+            self._check_events()
+        real = {variable.name for variable in self.variables if not variable.whole}
+        for transition in self.transitions if real else ():
+            changed = {*transition.change, *(name for name, _ in transition.update)}
+            if wrong := sorted(real & changed):
+                raise ModelError(f"{transition.name} changes {wrong[0]}, a real number, which only events may change")
 
     @staticmethod
     def parse(text: str) -> Model:
@@ -143,6 +217,15 @@ class Model:
         from sateen.model.load import load_model
 
         return load_model(FilePath(path), constants)
+
+    def save(self, path: str | FilePath) -> None:
+        """Write the model to a file, whole or not at all; the suffix says in which language.
+
+        Text, .sateen or .txt, reads back as an equal model; SBML is .xml or .sbml. What it cannot say is refused.
+        """
+        from sateen.model.written import save_model
+
+        save_model(self, FilePath(path))
 
     @property
     def species(self) -> tuple[str, ...]:
@@ -178,19 +261,37 @@ class Model:
         return values
 
     def initial(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The state at time 0 under the parameters and constants in `values`: whole numbers within bounds."""
+        """The state at time 0, before any event, under the parameters and constants in `values`; checked."""
         state: dict[str, float] = {}
         for variable in self.variables:
             count = float(variable.initial.evaluate(values))
-            low = -math.inf if variable.low is None else variable.low
-            high = math.inf if variable.high is None else variable.high
-            if not (np.isfinite(count) and count == round(count) and low <= count <= high):
+            if not variable.allows(count):
                 source = "" if not variable.initial.names else f" (from {variable.initial})"
-                wanted = "a whole number" if variable.low is None else f"a whole number from {low} on"
-                wanted = wanted if variable.high is None else f"a whole number from {low} to {high}"
-                raise InputError(f"{variable.name} starts at {number_text(count)}{source}; it needs {wanted}")
+                raise InputError(f"{variable.name} starts at {number_text(count)}{source}; it needs {variable.needs}")
             state[variable.name] = count
         return state
+
+    def _check_events(self) -> None:
+        """Events read and set what the model has, and nothing but their triggers reads the clock."""
+        if CLOCK in self.names:
+            raise ModelError(f"{CLOCK} is the clock in a model with events; nothing else can have that name")
+        for transition in self.transitions:
+            if CLOCK in transition.reads:
+                raise ModelError(
+                    f"{transition.name} reads the time, which only the trigger of an event may do",
+                    remedy="an event can switch a rate: let it set a variable that the rate reads",
+                )
+        known = {*self.names, CLOCK}
+        for event in self.events:
+            read = [*event.trigger.names, *(name for _, value in event.update for name in value.names)]
+            if strangers := [name for name in read if name not in known]:
+                hint = nearest(strangers[0], known)
+                raise ModelError(f"the event {event.name} reads {strangers[0]}, which the model has not", remedy=hint)
+            if strangers := [name for name, _ in event.update if name not in self.species]:
+                raise ModelError(
+                    f"the event {event.name} sets {strangers[0]}, which is no variable of the model",
+                    remedy=nearest(strangers[0], self.species),
+                )
 
     def _stranger(self, name: str, known: list[str]) -> str:
         if name in self.species:

@@ -1,0 +1,271 @@
+"""The command `init`: a study file for a model, with comments, ready to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sateen.cli.files import warn
+from sateen.cli.inspect import plausible_ranges
+from sateen.cli.options import AT, CONST, END, JSON, output
+from sateen.cli.ranges import ranges
+from sateen.cli.sources import Source, asked, opened
+from sateen.cli.text import number, print_json
+from sateen.core.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from sateen.core.space import Range
+    from sateen.logic.properties import Property
+    from sateen.model.model import Model
+
+__all__ = ["init"]
+
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_WIDTH: Final = 48  # of a line, before its comment
+_GUESS: Final = (0.1, 10.0)  # for a parameter of which nothing is known
+_INSIDE: Final = 0.3819660112501051  # of a range: no whole number lies there but by chance
+_POINTS: Final = (128, 512, 1024, 2048, 4096)  # of the training, by how many parameters vary; powers of 2, for Sobol
+_RUNS: Final = 50
+_BUDGET: Final = 100_000
+_TEST: Final = (200, 1000)  # points, and runs at each
+_MOST_FOR_EP: Final = 1024  # points, for ep-gp takes cubic time in them
+
+
+def _target(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    if file is not None and not file.lower().endswith(".toml"):
+        raise click.BadParameter(f"{file!r} is to hold a study: end the name in .toml")
+    return output(ctx, option, file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Study:
+    """All that the file says."""
+
+    name: str
+    model: str  # its file, as seen from the study
+    constants: Mapping[str, float]
+    system: Model
+    vary: Mapping[str, Range]
+    fixed: Mapping[str, float]
+    properties: Mapping[str, Property]
+    seed: int
+
+
+@click.command(short_help="A study file for a model, with comments, ready to run.")
+@click.argument("model")
+@click.option("--vary", multiple=True, callback=ranges, metavar="a=0:1", help="A range, or a=0.1:10:log; repeatable.")
+@click.option(
+    "-p",
+    "--property",
+    "texts",
+    required=True,
+    multiple=True,
+    metavar="FORMULA|FILE[:NAME]",
+    help="What a run is to satisfy; repeatable.",
+)
+@AT
+@CONST
+@END
+@click.option("--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="The seed of the study.")
+@click.option(
+    "-o", "--output", "target", callback=_target, metavar="STUDY.toml", help="Where to; by default MODEL.toml."
+)
+@JSON
+def init(
+    model: str,
+    vary: Mapping[str, Range],
+    texts: Sequence[str],
+    at: Mapping[str, float],
+    constants: Mapping[str, float],
+    end: float | None,
+    seed: int,
+    target: str | None,
+    as_json: bool,
+) -> None:
+    """Write a study file for the MODEL in a file: its space, its properties, and sensible sizes, with comments.
+
+    Names and formulas are checked against the model. Without --vary all parameters are proposed with plausible ranges,
+    commented out. A file that is there already is not overwritten.
+
+    \b
+    sateen init examples/sir.sateen --vary beta=0.005:0.3 -p "(I > 0) U[100, 120] (I == 0)" -o sir.toml
+    sateen init examples/queue.prism --const capacity=10,T=20 --vary arrival=0.5:3 -p examples/queue.props:full
+    """
+    source = opened(model, constants)
+    system = source.model
+    warn(system)
+    _check_names(system, vary, at)
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "_", os.path.splitext(os.path.basename(model))[0])[:60].lstrip("-") or "study"
+    file = target or f"{stem}.toml"
+    if os.path.lexists(file):
+        raise InputError(f"{file} is there already, and is not overwritten\n  give another name with -o")
+    study = _Study(
+        name=stem,
+        model=os.path.relpath(model, os.path.dirname(file) or ".").replace(os.sep, "/"),
+        constants={name: value for name, value in constants.items() if name not in source.constants},
+        system=system,
+        vary=vary,
+        fixed=at,
+        properties=_properties(source, texts, end, vary, at),
+        seed=seed,
+    )
+    _write(file, "".join(f"{line}\n" for line in _lines(study, file)))
+    if as_json:
+        formulas = {name: str(each.formula) for name, each in study.properties.items()}
+        print_json({"model": model, "file": file, "vary": list(vary), "properties": formulas})
+        return
+    if not vary:
+        click.echo(f"choose in [space] what varies, then: sateen run {file}")
+    click.echo(file)
+
+
+def _check_names(model: Model, vary: Mapping[str, Range], at: Mapping[str, float]) -> None:
+    """Every name is a parameter of the model, and is given once; and none is left without a value, if some vary."""
+    known = [parameter.name for parameter in model.parameters]
+    if twice := [name for name in at if name in vary]:
+        raise click.UsageError(f"{twice[0]} is in --vary and in --at: either it varies or it is fixed")
+    if not known:
+        raise InputError(
+            "this model has no parameter that could vary; write constants as parameters, or leave them open"
+        )
+    for name in (*vary, *at):
+        if name not in known:
+            hint = nearest(name, known) or f"its parameters are {', '.join(known)}"
+            raise InputError(f"the model has no parameter {name}; {hint}")
+    for parameter in model.parameters if vary else ():
+        if parameter.default is None and parameter.name not in (*vary, *at):
+            ways = f"--vary {parameter.name}=0.1:10 or --at {parameter.name}=1"
+            raise InputError(f"the parameter {parameter.name} has no value\n  give it a range or a number: {ways}")
+
+
+def _properties(
+    source: Source, texts: Sequence[str], end: float | None, vary: Mapping[str, Range], at: Mapping[str, float]
+) -> dict[str, Property]:
+    """The properties by the names that they have in the study."""
+    model = source.model
+    chosen = {each.name: 1.0 if each.default is None else each.default for each in model.parameters}
+    chosen |= {name: one.low for name, one in vary.items()} | dict(at)
+    values = model.values(chosen)
+    found: dict[str, Property] = {}
+    if vary:
+        within = {name: one.low + _INSIDE * (one.high - one.low) for name, one in vary.items()}
+        model.initial(model.values({**chosen, **within}))  # a count that only some values make whole is found here
+    for place, text in enumerate(texts):
+        asking = asked(source, values, text, end)
+        for name in asking.formula.species:
+            if name not in model.names:
+                hint = nearest(name, model.names) or f"it has {', '.join(model.names[:10])}"
+                raise InputError(f"{text}: the model has no {name}; {hint}")
+        usual = "property" if len(texts) == 1 else f"property_{place + 1}"
+        name = asking.name.rpartition(":")[2] or usual
+        if name in found:
+            raise InputError(f"two properties are called {name}; give each once")
+        found[name] = asking
+    return found
+
+
+def _write(file: str, text: str) -> None:
+    """Write a file that is not there; if another made it meanwhile, that one stays."""
+    try:
+        with open(file, "x", encoding="utf-8") as stream:
+            try:
+                stream.write(text)
+                stream.flush()
+            except OSError:
+                os.unlink(file)
+                raise
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from None
+
+
+def _lines(study: _Study, file: str) -> Iterator[str]:
+    """The study file, line by line."""
+    dimension = len(study.vary) or len(study.system.parameters)
+    points = _POINTS[min(dimension, len(_POINTS)) - 1]
+    yield f"# {study.name}: how probable its properties are, as a function of what varies in [space]."
+    yield "#"
+    yield f"#     sateen run {file}"
+    yield from ("", "[study]", f"name = {_quoted(study.name)}")
+    yield _noted(f"seed = {study.seed}", "the same seed gives the same result")
+    yield from ("", "[model]", _noted(f"file = {_quoted(study.model)}", "as seen from this file"))
+    if study.constants:
+        pairs = ", ".join(f"{_key(name)} = {number(value)}" for name, value in study.constants.items())
+        yield _noted(f"constants = {{ {pairs} }}", "those that the model leaves open")
+    yield from ("", "[space]", *_space_lines(study))
+    yield from ("", "[property]", *_property_lines(study.properties))
+    yield from ("", "[observe]")
+    train = f'train     = {{ design = "sobol", points = {points}, runs = {_RUNS} }}'
+    yield _noted(train, f"for {dimension} parameter{'s' * (dimension > 1)}; more points, finer detail")
+    yield _noted(f"calibrate = {{ budget = {_BUDGET} }}", "runs, which the planner splits into points")
+    yield _noted(f'test      = {{ design = "uniform", points = {_TEST[0]}, runs = {_TEST[1]} }}', "for the scores only")
+    yield from ("", "[learn]")
+    methods, others = ["svi-gp", "ep-gp"], ["svi-bnn", "laplace-net"]
+    if points > _MOST_FOR_EP:
+        others.insert(0, methods.pop())
+    yield _noted(
+        f"methods = [{', '.join(map(_quoted, methods))}]", f"the first one is guaranteed; also {', '.join(others)}"
+    )
+    yield from ("", "[guarantee]", _noted('method = "lift"', "intervals for the probability itself"))
+    yield _noted("level = 0.9", "the share of the space where they hold")
+    yield _noted("confidence = 0.95", "how sure that is")
+
+
+def _space_lines(study: _Study) -> Iterator[str]:
+    proposed = plausible_ranges(study.system)
+    if not study.vary:
+        yield "# Nothing varies yet. Take the # from one or more of these lines, and set the ends."
+    for parameter in study.system.parameters:
+        name, default = parameter.name, parameter.default
+        said = "no default" if default is None else f"the default is {number(default)}"
+        if name in study.vary:
+            yield _noted(f"{_key(name)} = {_range_text(study.vary[name])}", said)
+        elif name in study.fixed:
+            yield _noted(f"{_key(name)} = {number(study.fixed[name])}", f"fixed; {said}")
+        elif (found := proposed[name]) is not None:
+            yield _noted(f"# {_key(name)} = {_range_text(found)}", said)
+        elif default is None:
+            guess = f"# {_key(name)} = [{number(_GUESS[0])}, {number(_GUESS[1])}]"
+            yield _noted(guess, "no default: give it a range that you know, or a number")
+        else:
+            yield _noted(f"# {_key(name)} = {number(default)}", f"{said}; no range follows from it")
+
+
+def _property_lines(properties: Mapping[str, Property]) -> Iterator[str]:
+    for name, asking in properties.items():
+        formula = _quoted(str(asking.formula))
+        end = asking.formula.end
+        said = (
+            f"{_key(name)} = {formula}"
+            if end is None
+            else f"{_key(name)} = {{ formula = {formula}, end = {number(end)} }}"
+        )
+        notes = [asking.name] if asking.name else []
+        if asking.comparison is not None:
+            notes.append(f"asked is whether P {asking.comparison} {number(asking.bound or 0.0)}")
+        if asking.formula.horizon == float("inf"):
+            notes.append("without a last time: runs that go on for long are undecided")
+        yield _noted(said, "; ".join(notes))
+
+
+def _range_text(found: Range) -> str:
+    ends = f"[{number(found.low)}, {number(found.high)}]"
+    return ends if found.scale == "linear" else f'{{ range = {ends}, scale = "log" }}'
+
+
+def _noted(line: str, note: str) -> str:
+    return f"{line.ljust(_WIDTH)}  # {note}" if note else line
+
+
+def _key(name: str) -> str:
+    return name if _PLAIN_KEY.fullmatch(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Text as TOML writes it: JSON's escapes are TOML's too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

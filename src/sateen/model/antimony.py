@@ -1,0 +1,156 @@
+"""Models in Antimony, read through Antimony's own library: its SBML is what is simulated.
+
+A text is looked over first: it must not import other files, nor hold lines so long that the library takes minutes over
+them. The library keeps what it read in a place of its own, which is emptied before and after, one text at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from threading import Lock
+from typing import Any, Final
+
+from sateen.core.errors import ModelError
+from sateen.model.sbml import SbmlModel, read_sbml
+from sateen.model.sbml_elements import Source
+from sateen.model.sbml_safety import line_start
+
+__all__ = ["MAX_CHARACTERS", "read_antimony"]
+
+MAX_CHARACTERS: Final = 100_000
+_LONGEST_LINE: Final = 2_000
+_MOST_BRACKETS: Final = 100
+_ONE_AT_A_TIME: Final = Lock()
+_HIDDEN: Final = re.compile(r'```.*?(?:```|\Z)|"(?:[^"\\\n]|\\.)*"|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+# Looked for everywhere but in lines that are nothing but a comment: what is a string is for the library to say.
+_IMPORT: Final = re.compile(r'\bimport\b(?:\s|/\*(?:[^*]|\*(?!/))*\*/|(?://|#)[^\n]*\n)*"[^"\n]')
+
+# Functions of Antimony's own that someone may want as a name; without brackets behind, the library only says that the
+# model is not valid.
+_FUNCTIONS: Final = re.compile(
+    r"\b(abs|binomial|ceil|cos|delay|exp|exponential|factorial|floor|gamma|laplace|ln|log|lognormal|max|min|normal"
+    r"|piecewise|poisson|power|quotient|rayleigh|rem|root|sec|sin|sqrt|tan|uniform)\b(?!\s*\()"
+)
+_DISTRIBUTIONS: Final = re.compile(
+    r"\b(bernoulli|binomial|cauchy|chisquare|exponential|gamma|geometric|laplace|lognormal|normal|poisson|rayleigh"
+    r"|truncated\w+|uniform)\s*\("
+)
+
+
+def read_antimony(text: str) -> SbmlModel:
+    """The model that an Antimony text describes; what is wrong is told with its line.
+
+    >>> epidemic = read_antimony('''
+    ...     infect:  S + I -> 2 I; beta * S * I
+    ...     recover: I -> R; gamma_ * I
+    ...     S = 95; I = 5; R = 0; beta = 0.001; gamma_ = 0.05
+    ... ''')
+    >>> print(epidemic.model)
+    species S = 95, I = 5, R = 0
+    parameter beta = 0.001
+    parameter gamma_ = 0.05
+    infect: S + I -> 2 I @ beta * S * I
+    recover: I -> R @ gamma_ * I
+    <BLANKLINE>
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the library ends a line at either
+    seen = _looked_over(text)
+    with _ONE_AT_A_TIME:
+        sbml = _as_sbml(text, seen)
+    try:
+        return read_sbml(sbml, Source(text, lambda element: _place(seen, element)))
+    except ModelError as error:
+        # The library leaves out a formula that reads one of its functions as a name.
+        if bare := _FUNCTIONS.search(seen):
+            raise _reserved(text, seen, bare[1]) from None
+        if drawn := _DISTRIBUTIONS.search(seen):
+            remedy = "a run draws only when reactions happen; a parameter can vary from run to run"
+            raise ModelError(
+                f"{drawn[1]} is a random number, which is not supported", text, drawn.start(), remedy
+            ) from None
+        if error.text == text:
+            raise
+        raise ModelError(error.message, text, 0, error.remedy) from None
+
+
+def _looked_over(text: str) -> str:
+    """The text with its comments and strings blotted out, at the same length, once nothing in it is refused."""
+    if len(text) > MAX_CHARACTERS:
+        raise ModelError(f"an Antimony file of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+    seen = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    if not seen.strip():
+        raise ModelError(
+            "an Antimony file that says nothing", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I"
+        )
+    if found := _IMPORT.search(re.sub(r"(?m)^[ \t]*(?://|#).*$", lambda line: " " * len(line[0]), text)):
+        remedy = "put the text of the other file in its place"
+        raise ModelError("import is refused: a model is one file", text, found.start(), remedy)
+    start = depth = 0
+    for line in seen.split("\n"):
+        if len(line) > _LONGEST_LINE:
+            message = f"a line of {len(line):,} characters; at most {_LONGEST_LINE:,} are read"
+            raise ModelError(message, text, start, "break it, or name parts of it: total := A + B")
+        start += len(line) + 1
+    for position, character in enumerate(seen):
+        depth += (character == "(") - (character == ")")
+        if depth > _MOST_BRACKETS:
+            raise ModelError(f"more than {_MOST_BRACKETS} levels of brackets", text, position)
+    return seen
+
+
+def _as_sbml(text: str, seen: str) -> str:
+    try:
+        import antimony
+    except ImportError:
+        remedy = "install it with  pip install 'sateen[sbml]'"
+        raise ModelError("Antimony files are read by antimony, which is not installed", remedy=remedy) from None
+    antimony.clearPreviousLoads()
+    try:
+        if antimony.loadAntimonyString(text) < 0:
+            raise _told(text, seen, antimony.getLastError())
+        return str(antimony.getSBMLString(antimony.getMainModuleName()))
+    finally:
+        antimony.clearPreviousLoads()
+        antimony.freeAll()
+
+
+def _told(text: str, seen: str, said: str) -> ModelError:
+    """What the library said, with the line it names, and what to do about its own words."""
+    found = re.match(r"Error in model string, line (\d+):\s*(.*)", said, re.DOTALL)
+    line, message = (int(found[1]), found[2]) if found else (1, said)
+    position = line_start(text, line)
+    if reserved := re.match(r"'(\w+)' is a reserved word", message):
+        return _reserved(text, seen, reserved[1])
+    if unexpected := re.search(r"unexpected \"'(\w+)'(?: or '\w+')?\"", message):
+        word = unexpected[1]
+        place = re.compile(rf"\b{word}\b").search(seen, position)
+        remedy = f"{word} is a word of Antimony's own; if it is meant as a name, choose another, such as {word}_"
+        return ModelError(f"{word} cannot stand here", text, place.start() if place else position, remedy)
+    if bare := _FUNCTIONS.search(seen):
+        return _reserved(text, seen, bare[1])
+    first = re.split(r"\n|\.\s+(?=[A-Z])", message.strip(), maxsplit=1)[0].rstrip(".")
+    return ModelError(f"Antimony says: {first}", text, position + len(text[position:]) - len(text[position:].lstrip()))
+
+
+def _reserved(text: str, seen: str, word: str) -> ModelError:
+    place = re.search(rf"\b{word}\b", seen)
+    remedy = f"Antimony has a function or constant of that name; choose another, such as {word}_ or k_{word}"
+    return ModelError(f"{word} cannot be used as a name", text, place.start() if place else 0, remedy)
+
+
+def _place(seen: str, element: Any) -> int:
+    """Where the id of an element, or of one around it, stands in the text; the library numbers what has no name."""
+    while getattr(element, "getElementName", lambda: "model")() != "model":
+        for ask in ("getIdAttribute", "getVariable", "getSymbol"):
+            name = getattr(element, ask, str)()
+            if unnamed := re.fullmatch(r"_([JE])(\d+)", name):
+                mark = r"->|=>" if unnamed[1] == "J" else r"\bat\b"
+                places = [
+                    found.end(1) for found in re.finditer(rf"(?:^|;)([ \t]*)[^:;\n]*?(?:{mark})", seen, re.MULTILINE)
+                ]
+                return dict(enumerate(places)).get(int(unnamed[2]), 0)
+            setting = rf"\b{name}\s*(?:'|:|=(?![=>]))"  # where it is set or labelled, rather than read
+            if name and (found := re.search(setting, seen) or re.search(rf"\b{name}\b", seen)):
+                return found.start()
+        element = element.getParentSBMLObject()
+    return 0
