@@ -79,7 +79,7 @@ class TestInspect:
             "constants",
             "  N  100",
             "parameters",
-            "  gamma  0.05",
+            "  gamma  0.05           perhaps 0.005 to 0.5, log",
             "  beta   needs a value",
             "reactions",
             "  infect   S + I -> 2 I  @ beta * S * I / N",
@@ -99,19 +99,22 @@ class TestInspect:
     def test_json_is_one_object_with_numbers_and_text(self, doubtful: str) -> None:
         assert json.loads(sateen("inspect", doubtful, "--json").stdout) == {
             "model": doubtful,
-            "species": [{"name": "X", "initial": 0}],
+            "species": [{"name": "X", "initial": 0, "low": 0, "high": None, "whole": True}],
             "constants": [],
-            "parameters": [{"name": "spare", "default": 1}],
+            "parameters": [{"name": "spare", "default": 1, "range": {"low": 0.1, "high": 10, "scale": "log"}}],
             "reactions": [
                 {"name": "r1", "happens": "0 -> X", "rate": "5", "guard": None},
                 {"name": "r2", "happens": "X -> 0", "rate": "X", "guard": "X > 0 and X < 99"},
             ],
+            "events": [],
+            "labels": [],
+            "open": [],
             "warnings": ["line 2: nothing uses the parameter spare"],
         }
 
     def test_an_initial_count_that_a_parameter_gives_is_text(self) -> None:
         assert json.loads(sateen("inspect", BIRTH_DEATH, "--json").stdout)["species"] == [
-            {"name": "X", "initial": "X0"}
+            {"name": "X", "initial": "X0", "low": 0, "high": None, "whole": True}
         ]
 
 

@@ -310,12 +310,17 @@ class TestInspect:
         assert "are for a model" in sateen("inspect", "queue.props", *option, code=2).stderr
 
 
-def test_a_model_of_another_language_is_learned_and_calibrated(desk: Path) -> None:
+@pytest.mark.usefixtures("desk")
+def test_constants_are_for_a_model_that_is_observed() -> None:
+    said = sateen("learn", "runs.csv", "--const", "capacity=4", "-o", "f.safetensors", code=2).stderr
+    assert "--const says how a model is observed" in said
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_model_of_another_language_is_learned_and_calibrated() -> None:
     """What was learned keeps the model as text, from which `calibrate` makes fresh runs: the text must be lossless."""
-    (desk / "open.prism").write_text(QUEUE.replace("int capacity;", "int capacity = 4;"), encoding="utf-8")
-    (desk / "open.props").write_text('P=? [ F<=3 "full" ]', encoding="utf-8")
-    learn = ("learn", "open.prism", "-p", "open.props", "--vary", "arrival=0.5:3", "--method", "ep-gp")
-    sateen(*learn, "--points", "20", "--runs", "20", "-o", "f.safetensors")
+    learn = ("learn", "queue.prism", "--const", "capacity=4,T=3", "-p", "queue.props:full", "--vary", "arrival=0.5:3")
+    sateen(*learn, "--method", "ep-gp", "--points", "20", "--runs", "20", "-o", "f.safetensors")
     sateen("calibrate", "f.safetensors", "--points", "60", "--runs", "20", "-o", "g.safetensors")
     assert isinstance(st.load("g.safetensors"), st.Guarantee)
 

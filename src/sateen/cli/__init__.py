@@ -11,6 +11,7 @@ from sateen import __version__
 from sateen.cli.calibrate import calibrate
 from sateen.cli.check import check
 from sateen.cli.group import Commands
+from sateen.cli.init import init
 from sateen.cli.inspect import inspect
 from sateen.cli.learn import learn
 from sateen.cli.monitor import monitor
@@ -35,5 +36,5 @@ def main() -> None:
 
 
 # In the order of the work.
-for command in (inspect, run, simulate, monitor, check, learn, predict, plan, calibrate, paper):
+for command in (inspect, init, run, simulate, monitor, check, learn, predict, plan, calibrate, paper):
     main.add_command(command)

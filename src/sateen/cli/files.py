@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from sateen.logic.monitor import Explanation
     from sateen.model.model import Model
 
-__all__ = ["load", "read_formula", "read_formula_on", "reading", "replacing", "warn", "write"]
+__all__ = ["load", "read_formula", "reading", "replacing", "warn", "write"]
 
 
 def load(file: str) -> Model:
@@ -48,12 +47,6 @@ def read_formula(text: str, constants: Mapping[str, float], end: float | None, r
         if "constants=" not in error.remedy:
             raise
         raise FormulaError(error.message, error.text, error.position, remedy) from None
-
-
-def read_formula_on(model: Model, values: Mapping[str, float], text: str, end: float | None) -> Formula:
-    """A formula on a model, whose constants it may name, in windows too."""
-    constants = {each.name: values[each.name] for each in model.constants if math.isfinite(values[each.name])}
-    return read_formula(text, constants, end, "name a constant of the model, or write a number")
 
 
 def write(path: Path, explanation: Explanation | None, csv: str | None, plot: str | None) -> list[str]:

@@ -10,7 +10,7 @@ import click
 
 from sateen.cli.files import replacing
 from sateen.cli.learned import learned_content, learned_lines
-from sateen.cli.options import AT, END, JSON, PLOT, SEED, output
+from sateen.cli.options import AT, CONST, END, JSON, PLOT, SEED, output
 from sateen.cli.ranges import ranges, ranges_or_numbers
 from sateen.cli.recipes import METHODS, recipe, settings
 from sateen.cli.sources import DESIGNS, observed, stored_observations, write_observations
@@ -29,7 +29,7 @@ _COUNT: Final = click.IntRange(1)
 _POINTS: Final = 400
 _RUNS: Final = 50
 _MAX_EVENTS: Final = 1_000_000
-_OF_A_MODEL: Final = ("vary", "at", "end", "design", "points", "runs", "observations", "max_events")
+_OF_A_MODEL: Final = ("vary", "at", "constants", "end", "design", "points", "runs", "observations", "max_events")
 
 
 def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
@@ -49,9 +49,10 @@ def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
 @click.option("--inducing", type=_COUNT, metavar="N", help="At most N inducing points, for a Gaussian process.")
 @click.option("--set", "rest", multiple=True, callback=settings, metavar="a=1", help="Another setting; repeatable.")
 @click.option("--space", multiple=True, callback=ranges_or_numbers, metavar="a=0:1", help="The space of a bare CSV.")
-@click.option("-p", "--property", "text", metavar="FORMULA", help="Observe a MODEL first: what a run is to satisfy.")
+@click.option("-p", "--property", "text", metavar="FORMULA|FILE[:NAME]", help="Observe a MODEL first, for this.")
 @click.option("--vary", multiple=True, callback=ranges, metavar="a=0:1", help="A range, or a=0.1:10:log; repeatable.")
 @AT
+@CONST
 @END
 @click.option("--design", type=click.Choice(DESIGNS), default="sobol", show_default=True, help="How points are spread.")
 @click.option(
@@ -86,6 +87,7 @@ def learn(
     text: str | None,
     vary: Mapping[str, Range],
     at: Mapping[str, float],
+    constants: Mapping[str, float],
     end: float | None,
     design: str,
     points: int,
@@ -123,7 +125,7 @@ def learn(
         if not vary:
             raise click.UsageError("what varies? Give each parameter its range, as in --vary beta=0.005:0.3")
         campaign: dict[str, Any] = {"end": end, "design": design, "points": points, "runs": runs}
-        campaign |= {"max_events": max_events, "seed": seed, "file": observations}
+        campaign |= {"max_events": max_events, "seed": seed, "file": observations, "constants": constants}
         seen = observed(source, text, vary, at, **campaign)
         if observations is not None:
             write_observations(seen, observations)
@@ -161,7 +163,7 @@ def _check_source(ctx: click.Context) -> None:
 
     for name in _OF_A_MODEL:
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            option = f"--{name.replace('_', '-')}"
+            option = "--const" if name == "constants" else f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} says how a model is observed; say which formula, with -p FORMULA")
 
 
