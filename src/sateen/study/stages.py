@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.progress import Progress
+from sateen.core.threads import on_one_thread
 from sateen.guarantee.guarantee import Guarantee
 from sateen.learning.posterior import LearnedPosterior
-from sateen.learning.threads import on_one_thread
 from sateen.study.findings import property_findings
 from sateen.study.folder import Kept, ResultFolder, fingerprint, read_sealed
 from sateen.study.interrupts import heeding_interrupts
