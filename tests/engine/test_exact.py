@@ -19,7 +19,7 @@ import sateen as st
 from sateen.core.expression import parse_expression
 from sateen.engine.exact import exact
 from sateen.logic.formula import And, Eventually, Formula, Globally, Iff, Implies, Interval, Node, Not, Or, Until
-from sateen.model.model import Event, Model, Parameter, Transition, Variable
+from sateen.model.model import Model, Parameter, Transition, Variable
 from small_chains import REACTIONS, brute_force, conditions, flat_formulas, models, windows
 
 DATA = FilePath(__file__).parents[1] / "data"
@@ -312,12 +312,6 @@ def test_the_limit_counts_pairs_of_state_and_what_is_left_of_the_formula():
     assert 0 < exact(model, formula, {}, max_states=300)[0] < 1
     with pytest.raises(st.ExactError, match=r"100 states make more than 100 pairs.*\n.*fewer operators"):
         exact(model, formula, {}, max_states=100)
-
-
-def test_events_are_refused_by_name():
-    event = Event("pulse", (("X", parse_expression("X + 5")),), time=parse_expression("3"))
-    with pytest.raises(st.ExactError, match="pulse"):
-        exact(Model(DEATH.variables, DEATH.transitions, events=(event,)), st.stl("F X == 0"), {})
 
 
 def test_names_that_the_model_does_not_have_are_errors_with_the_nearest():

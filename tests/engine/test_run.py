@@ -32,7 +32,7 @@ from sateen.engine.run import REASONS, Counts, Runner, replay
 from sateen.logic.formula import Formula, Truth, subformulas
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
-from sateen.model.model import Event, Model, Parameter, Transition, Variable
+from sateen.model.model import Model, Parameter, Transition, Variable
 from strategies import random_pair
 
 FLAT = formulas_of(
@@ -577,13 +577,6 @@ def test_what_cannot_be_asked_is_refused_by_name(death_runner: Runner) -> None:
         death_runner.run([[1, 1], [1.5, 1]], [[0, 0, 1], [1, 0, 1]], seed=1)
     with pytest.raises(InputError, match="X starts at -1"):
         death_runner.run([[-1, 1]], [[0, 0, 1]], seed=1)
-
-
-def test_a_model_with_events_is_refused() -> None:
-    event = Event("pulse", (("X", Number(9.0)),), time=Number(3.0))
-    model = Model(DEATH.variables, DEATH.transitions, DEATH.parameters, DEATH.constants, (event,))
-    with pytest.raises(InputError, match="the event pulse cannot be simulated yet"):
-        count(Runner(model, (stl("F X == 0"),)), {}, 1, seed=1)
 
 
 # Replay.

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import sateen as st
-from sateen.core.expression import parse_expression
+from sateen.core.expression import parse_condition, parse_expression
 from sateen.model.model import Event, Model
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -376,10 +376,10 @@ class TestErrors:
             self.ask(model=model, points=points, progress=watcher)
         assert watcher.told == []
 
-    def test_a_model_with_events_is_refused_by_name(self) -> None:
-        event = Event("dose", (("A", parse_expression("A + 5")),), time=parse_expression("3"))
+    def test_a_run_that_an_event_stops_names_the_event(self) -> None:
+        event = Event("dose", (("A", parse_expression("A - 100")),), trigger=parse_condition("time >= 0.001"))
         model = Model(DECAY.variables, DECAY.transitions, DECAY.parameters, events=(event,))
-        with pytest.raises(st.InputError, match="dose"):
+        with pytest.raises(st.SimulationError, match="the event dose takes A to -"):
             self.ask(model=model)
 
     @pytest.mark.parametrize("workers", [1, 4])
