@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from sateen.core.archive import File, checksum
 from sateen.core.errors import InputError
+from sateen.core.interrupts import deferring_interrupts
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
 from sateen.core.progress import SILENT, Progress
@@ -273,7 +274,8 @@ def _walked(course: _Course, walk: _Walk, mark: str, progress: Progress, checkpo
         progress.advance(walk.step)
         while walk.step < course.steps:
             count, before = min(pace, course.steps - walk.step), walk.seconds
-            walk = course.advanced(walk, count)
+            with deferring_interrupts():
+                walk = course.advanced(walk, count)
             wished = int(count * _BLOCK_SECONDS / max(walk.seconds - before, 1e-9))
             pace = max(1, min(wished, 8 * count, _CAPACITY))  # the first call compiles, and tells little
             if checkpoint is not None and walk.seconds - saved > _CHECKPOINT_SECONDS:

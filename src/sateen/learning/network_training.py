@@ -22,6 +22,7 @@ import optax  # type: ignore[import-untyped, unused-ignore]
 
 from sateen.core.archive import File
 from sateen.core.errors import InputError
+from sateen.core.interrupts import deferring_interrupts
 from sateen.core.progress import Progress
 from sateen.core.tensors import read_tensors, write_tensors
 from sateen.learning.inputs import FloatArray, Sample
@@ -211,8 +212,9 @@ class Trainer:
             self._progress.advance(done)
             while done < course.steps:
                 count, began = min(pace, course.steps - done), time.perf_counter()
-                later = advance(state, batches.rows, fixed, chance, done, done + count, course)
-                state, done = jax.block_until_ready(later), done + count  # type: ignore[no-untyped-call, unused-ignore]
+                with deferring_interrupts():
+                    later = advance(state, batches.rows, fixed, chance, done, done + count, course)
+                    state, done = _ready(later), done + count
                 wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
                 pace = max(1, min(8 * count, wished))  # the first call compiles, and tells little
                 if time.perf_counter() - self._saved > _CHECKPOINT_SECONDS:
@@ -251,6 +253,12 @@ class Trainer:
         if self._file is not None:
             content = {"fit": self._mark, "done": self._done, "seconds": self.seconds}
             write_tensors(self._file, "checkpoint", 1, content, self._kept)
+
+
+def _ready(state: _State) -> _State:
+    """The state, once it is computed."""
+    found: _State = jax.block_until_ready(state)  # type: ignore[no-untyped-call, unused-ignore]
+    return found
 
 
 def first_weights(net: Net, sample: Sample, seed: Sequence[int], precision: Precision) -> npt.NDArray[Any]:

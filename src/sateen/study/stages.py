@@ -16,6 +16,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from sateen.core.errors import InputError
+from sateen.core.interrupts import heeding_interrupts
 from sateen.core.observations import Observations
 from sateen.core.progress import Progress
 from sateen.core.threads import on_one_thread
@@ -23,7 +24,6 @@ from sateen.guarantee.guarantee import Guarantee
 from sateen.learning.posterior import LearnedPosterior
 from sateen.study.findings import property_findings
 from sateen.study.folder import Kept, ResultFolder, fingerprint, read_sealed
-from sateen.study.interrupts import heeding_interrupts
 from sateen.study.planning import plan_from_content, shared_plans
 from sateen.study.result import load_guarantee, load_posterior
 from sateen.study.study import Calibration, Design, Study

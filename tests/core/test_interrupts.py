@@ -1,0 +1,85 @@
+"""Ctrl-C: when it is heard, and that it is not lost."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sateen.core.interrupts import deferring_interrupts, heeding_interrupts
+
+
+def press() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def _usual_handler():
+    """Where the tests run in the background, SIGINT may be ignored from birth."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
+def test_deferred_it_comes_after_the_block_is_done() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), deferring_interrupts():
+        press()
+        done.append(1)
+    assert done == [1]
+
+
+def test_deferred_it_does_not_hide_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), deferring_interrupts():
+        press()
+        _ = 1 / 0
+
+
+def test_heeded_it_comes_at_once_and_again_at_the_end_if_somebody_caught_it() -> None:
+    heard = []
+    with pytest.raises(KeyboardInterrupt), heeding_interrupts():
+        try:
+            press()
+        except KeyboardInterrupt:
+            heard.append("at once")
+        heard.append("went on")
+    assert heard == ["at once", "went on"]
+
+
+def test_deferred_within_heeded_is_heard_by_both() -> None:
+    heard = []
+    with pytest.raises(KeyboardInterrupt), heeding_interrupts():
+        try:
+            with deferring_interrupts():
+                press()
+                heard.append("done")
+        except KeyboardInterrupt:
+            heard.append("inside")
+    assert heard == ["done", "inside"]
+
+
+@pytest.mark.parametrize("context", [deferring_interrupts, heeding_interrupts])
+def test_without_ctrl_c_nothing_happens_and_nothing_stays(context) -> None:
+    with context():
+        pass
+
+
+@pytest.mark.parametrize("context", [deferring_interrupts, heeding_interrupts])
+def test_in_another_thread_nothing_is_touched(context) -> None:
+    def work() -> bool:
+        with context():
+            return threading.current_thread() is not threading.main_thread()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result()
+
+
+def test_where_ctrl_c_is_ignored_it_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with deferring_interrupts(), heeding_interrupts():
+            press()
+    finally:
+        signal.signal(signal.SIGINT, before)
