@@ -25,38 +25,58 @@ def _usual_handler():
 
 def test_deferred_it_comes_after_the_block_is_done() -> None:
     done = []
-    with pytest.raises(KeyboardInterrupt), deferring_interrupts():
-        press()
-        done.append(1)
+
+    def work() -> None:
+        with deferring_interrupts():
+            press()
+            done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert done == [1]
 
 
 def test_deferred_it_does_not_hide_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), deferring_interrupts():
-        press()
-        _ = 1 / 0
+
+    def work() -> None:
+        with deferring_interrupts():
+            press()
+            _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        work()
 
 
 def test_heeded_it_comes_at_once_and_again_at_the_end_if_somebody_caught_it() -> None:
     heard = []
-    with pytest.raises(KeyboardInterrupt), heeding_interrupts():
-        try:
-            press()
-        except KeyboardInterrupt:
-            heard.append("at once")
-        heard.append("went on")
+
+    def work() -> None:
+        with heeding_interrupts():
+            try:
+                press()
+            except KeyboardInterrupt:
+                heard.append("at once")
+            heard.append("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert heard == ["at once", "went on"]
 
 
 def test_deferred_within_heeded_is_heard_by_both() -> None:
     heard = []
-    with pytest.raises(KeyboardInterrupt), heeding_interrupts():
-        try:
-            with deferring_interrupts():
-                press()
-                heard.append("done")
-        except KeyboardInterrupt:
-            heard.append("inside")
+
+    def work() -> None:
+        with heeding_interrupts():
+            try:
+                with deferring_interrupts():
+                    press()
+                    heard.append("done")
+            except KeyboardInterrupt:
+                heard.append("inside")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert heard == ["done", "inside"]
 
 
