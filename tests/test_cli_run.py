@@ -21,7 +21,10 @@ from sateen.cli.run import _lines as told_in_words
 from small_studies import SMALL, changed
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = ("sir_beta.toml", "sir.toml", "phosphorelay.toml", "birth_death.toml", "ruin.toml")  # and ruin.py
+EXAMPLES = (
+    *("sir_beta.toml", "sir.toml", "phosphorelay.toml", "birth_death.toml", "ruin.toml"),  # and ruin.py
+    *("gene_switch.toml", "queue.toml", "epidemic.toml"),
+)
 
 
 def sateen(*arguments: str | Path, code: int = 0) -> Result:

@@ -55,8 +55,13 @@ LIBRARY_HOMES: Final = {
     "numba": ("engine/",),
     "llvmlite": ("engine/",),
     "matplotlib": ("show/figures",),
+    "libsbml": ("model/sbml",),
+    "antimony": ("model/antimony",),
 }
-HEAVY: Final = {"jax", "optax", "safetensors", "numba", "scipy", "matplotlib", "lark", "pandas", "rich"}
+HEAVY: Final = {
+    *("jax", "optax", "safetensors", "numba", "scipy", "matplotlib", "lark", "pandas", "rich", "libsbml", "antimony"),
+    "msgspec",
+}
 FOUND_BY_NAME: Final = {"__init__.py", "core/picture.py"}  # may import a module whose name is computed
 MAY_COMPILE: Final[frozenset[str]] = frozenset()  # files that may compile source which an Expression tree emitted
 PICKLERS: Final = {"pickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "jsonpickle"}

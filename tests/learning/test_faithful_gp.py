@@ -27,30 +27,11 @@ from sateen.learning import faithful_gp_bound as bounds
 from sateen.learning.faithful_gp import FaithfulSVIGP
 from sateen.learning.inputs import inputs_of, sample_of
 from sateen.learning.network import Rows, arithmetic
+from watchers import Watcher
 
 QUICK = FaithfulSVIGP(epochs=12, batch=8, learning_rate=0.02)
 SEEN = observed(LINE, 20, 30, 1)  # its last batch has 4 points
 DOUBTFUL = observed(LINE, 20, 30, 1, undecided=0.3)
-
-
-class Watcher:
-    """Presses Ctrl-C when so many steps are done."""
-
-    def __init__(self, patience: float = math.inf) -> None:
-        self.patience, self.done, self.total, self.finished = patience, 0, 0, 0
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        self.total = total
-
-    def advance(self, n: int) -> None:
-        self.done += n
-        if self.done >= self.patience:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None: ...
-
-    def finish(self) -> None:
-        self.finished += 1
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from sateen.learning import laplace_net, laplace_net_posterior, network_training
 from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.laplace_net import Belief, LaplaceNet, LaplacePosterior, believed, curvature
 from sateen.learning.network import Link, Net, arithmetic, window_of
+from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6
@@ -33,26 +34,6 @@ GRID = LINE.grid(11)
 @cache
 def fitted() -> LaplacePosterior:
     return QUICK.fit(SEEN, seed=3)
-
-
-class Watcher:
-    """Presses Ctrl-C when so many steps are done."""
-
-    def __init__(self, patience: float = math.inf) -> None:
-        self.patience, self.done, self.finished = patience, 0, 0
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        assert (label, total, unit) == ("laplace-net", 150, "steps")
-
-    def advance(self, n: int) -> None:
-        self.done += n
-        if self.done >= self.patience:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None: ...
-
-    def finish(self) -> None:
-        self.finished += 1
 
 
 def plain_output(net: Net, weights: FloatArray, x: FloatArray) -> FloatArray:
@@ -377,6 +358,7 @@ def test_ctrl_c_gives_the_networks_that_are_trained_marked_and_a_checkpoint_goes
     monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)  # a step at a time
     file, watcher, whole = tmp_path / "half.safetensors", Watcher(patience), patience // 50
     stopped = QUICK.fit(SEEN, seed=3, progress=watcher, checkpoint=file)
+    assert watcher.told == [("laplace-net", 150, "steps")]
     assert watcher.finished == 1
     assert stopped.record.interrupted
     assert stopped.record.verdict.startswith(f"interrupted with {whole} of 3 networks trained: fit again")
@@ -397,6 +379,7 @@ def test_ctrl_c_before_the_first_step_is_passed_on() -> None:
     watcher = Watcher(0)
     with pytest.raises(KeyboardInterrupt):
         QUICK.fit(SEEN, seed=3, progress=watcher)
+    assert watcher.told == [("laplace-net", 150, "steps")]
     assert watcher.finished == 1
 
 

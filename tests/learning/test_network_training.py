@@ -26,6 +26,7 @@ from sateen.learning import network_training
 from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
 from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer
+from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6
@@ -77,26 +78,6 @@ class Noisy:
 
     def __call__(self, parameters: Any, rows: Rows, noise: Any, fixed: Any) -> Any:
         return 0.0 * jnp.sum(parameters) + (jnp.mean(noise**2) if self.square else noise[0])
-
-
-class Watcher:
-    """Presses Ctrl-C when so many steps are done."""
-
-    def __init__(self, patience: float = math.inf) -> None:
-        self.patience, self.done, self.told, self.finished = patience, 0, list[Any](), 0
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        self.told.append((label, total, unit))
-
-    def advance(self, n: int) -> None:
-        self.done += n
-        if self.done >= self.patience:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None: ...
-
-    def finish(self) -> None:
-        self.finished += 1
 
 
 def numbered(size: int) -> Sample:

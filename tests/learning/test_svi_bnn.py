@@ -27,6 +27,7 @@ from sateen.learning.inputs import inputs_of, sample_of
 from sateen.learning.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
 from sateen.learning.network_training import Batches, Trainer
 from sateen.learning.svi_bnn import SVIBNN, BNNPosterior, Bound, divergence, noisy_output
+from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6
@@ -47,26 +48,6 @@ _noisy_output = jax.jit(noisy_output, static_argnums=0)
 @cache
 def fitted() -> BNNPosterior:
     return QUICK.fit(SEEN, seed=3)
-
-
-class Watcher:
-    """Presses Ctrl-C when so many steps are done."""
-
-    def __init__(self, patience: float = math.inf) -> None:
-        self.patience, self.done, self.finished = patience, 0, 0
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        assert (label, total, unit) == ("svi-bnn", 72, "steps")
-
-    def advance(self, n: int) -> None:
-        self.done += n
-        if self.done >= self.patience:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None: ...
-
-    def finish(self) -> None:
-        self.finished += 1
 
 
 def some_guide(net: Net, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -395,6 +376,7 @@ def test_ctrl_c_before_the_guide_is_passed_on_and_a_checkpoint_goes_on(
     file, watcher = tmp_path / "half.safetensors", Watcher(patience)
     with pytest.raises(KeyboardInterrupt):
         QUICK.fit(SEEN, seed=3, progress=watcher, checkpoint=file)
+    assert watcher.told == [("svi-bnn", 72, "steps")]
     assert watcher.finished == 1
     assert_same(QUICK.fit(SEEN, seed=3, checkpoint=file), fitted())
 
@@ -406,6 +388,7 @@ def test_ctrl_c_in_the_guide_gives_a_marked_posterior_and_a_checkpoint_goes_on(
     monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)
     file, watcher = tmp_path / "half.safetensors", Watcher(patience)
     stopped = QUICK.fit(SEEN, seed=3, progress=watcher, checkpoint=file)
+    assert watcher.told == [("svi-bnn", 72, "steps")]
     assert watcher.finished == 1
     assert stopped.record.interrupted
     assert not stopped.record.converged

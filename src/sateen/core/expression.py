@@ -33,6 +33,7 @@ __all__ = [
     "Number",
     "Operation",
     "in_order",
+    "is_condition",
     "number",
     "number_text",
     "parse_condition",
@@ -318,3 +319,11 @@ def parse_condition(text: str) -> Expression:
     from sateen.core.grammar import read_condition
 
     return read_condition(text)
+
+
+def is_condition(expression: Expression) -> bool:
+    """Whether an expression is true or false, not a number."""
+    if isinstance(expression, Operation):
+        chooses = expression.symbol == "if" and is_condition(expression.operands[1])
+        return chooses or expression.symbol in (*COMPARISONS, "and", "or", "not")
+    return isinstance(expression, Boolean)

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import COMPARISONS, Boolean, Delayed, Expression, Name, Operation, Spelling, in_order
+from sateen.core.expression import (
+    Delayed,
+    Expression,
+    Name,
+    Operation,
+    Spelling,
+    in_order,
+    is_condition,
+)
 from sateen.engine.algebra import Logged
 from sateen.engine.questions import Flat, Operator, flat, present_atoms
 from sateen.engine.rates import Moving, safe_rate
@@ -15,7 +23,7 @@ from sateen.logic.formula import Formula
 from sateen.model.checks import consumption_fault
 from sateen.model.model import Model, Variable
 
-__all__ = ["LANES", "Lanes", "is_condition"]
+__all__ = ["LANES", "Lanes"]
 
 LANES: Final = 16
 _PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
@@ -148,14 +156,6 @@ class Lanes:
             read |= {*event.trigger.names, *(name for name, _ in event.update)}
             read |= {name for _, value in event.update for name in value.names}
         return [name for name in self.model.species if name in read]
-
-
-def is_condition(expression: Expression) -> bool:
-    """Whether an expression is true or false, not a number."""
-    if isinstance(expression, Operation):
-        chooses = expression.symbol == "if" and is_condition(expression.operands[1])
-        return chooses or expression.symbol in (*COMPARISONS, "and", "or", "not")
-    return isinstance(expression, Boolean)
 
 
 def _partial_sides(formula: Formula) -> list[Expression]:

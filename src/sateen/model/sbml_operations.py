@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Final
 
-from sateen.core.expression import COMPARISONS, Boolean, Expression, Number, Operation
+from sateen.core.expression import COMPARISONS, Boolean, Expression, Number, Operation, is_condition
 
 __all__ = ["BUILD", "Unreadable", "as_condition", "as_number", "sum_of"]
 
@@ -27,13 +27,6 @@ class Unreadable(Exception):
         super().__init__(message)
         self.message = message
         self.remedy = remedy
-
-
-def is_condition(expression: Expression) -> bool:
-    """Whether an expression is true or false, not a number."""
-    if isinstance(expression, Operation):
-        return expression.symbol in (*COMPARISONS, "and", "or", "not")
-    return isinstance(expression, Boolean)
 
 
 def as_number(expression: Expression) -> Expression:
