@@ -53,7 +53,7 @@ def paper(
 
     `guarantees`: how wide Bayesian, ICP, NICP and Chernoff bands are as the runs per point grow, the bands over the
     parameter, and PAC-Bayes bounds beside ICP and NICP; each with the lift beside it. The numbers are kept as JSON.
-    All of it takes about three quarters of an hour; one learner, fewer --runs and fewer --seeds take less.
+    All of it takes about a quarter of an hour; one learner, fewer --runs and fewer --seeds take less.
 
     \b
     sateen paper guarantees
