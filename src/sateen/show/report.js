@@ -43,7 +43,10 @@
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("c0") },
       hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("rule"), font: { color: colour("ink") } },
     }, layout);
-    return Plotly.react(where, traces, whole, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] });
+    return Plotly.react(where, traces, whole, {
+      // Named one by one: plotly's own list has a button that uploads the picture.
+      responsive: true, displaylogo: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], plotlyServerURL: "",
+    });
   }
 
   function band(x, lower, upper, name, fill, more) {
@@ -196,7 +199,7 @@
   function drawCoverage(section, own) {
     const where = section.querySelector("[data-draw=coverage]"), levels = own.levels;
     redraws.push(() => {
-      const traces = [band(levels, own.noise.low, own.noise.high, "noise of a right forecast", faded(colour("c7").slice(0, 7), 0.25))];
+      const traces = [band(levels, own.noise.low, own.noise.high, "a right " + text(own.method) + ", 95 %", faded(colour("c7").slice(0, 7), 0.25))];
       traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dot" }, name: "as sure as it says", hoverinfo: "skip" });
       Object.entries(own.actual).forEach(([method, actual], n) => traces.push({
         x: levels, y: actual, type: "scatter", mode: "lines+markers", line: { color: series(n), width: 2 }, marker: { size: 5 }, name: text(method),

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sateen.core.counts import IntArray
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
 
@@ -18,10 +19,11 @@ __all__ = ["LEVELS", "coverage", "coverage_noise", "forecast_ranks", "share_insi
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 LEVELS: Final = tuple(n / 20 for n in range(1, 20))
-_QUANTILES: Final = 64  # of f at each point, over which the forecast of the count is averaged
+_QUANTILES: Final = 32  # of f at each point, over which the forecast of the count is averaged
 _ASKED: Final = (0.02, 0.6, 0.9, 0.99)  # levels of the intervals between whose ends the quantiles are interpolated
 _LEAST: Final = 1e-12  # length of a range of ranks, and distance of an end from 0 and 1
-_NINETY_FIVE: Final = 1.959963984540054
+_DRAWS: Final = 200  # of the whole function, for the band of a right belief
+_MOST_SIMULATED: Final = 100  # points for that band
 
 
 def forecast_ranks(posterior: Posterior, seen: Observations) -> FloatArray:
@@ -30,14 +32,35 @@ def forecast_ranks(posterior: Posterior, seen: Observations) -> FloatArray:
     Under a right forecast a uniform draw between the two is uniform on [0, 1]. Undecided runs leave the count open, and
     the range is that much longer.
     """
-    from scipy.special import bdtr
+    return _ranks(_quantiles(posterior, seen), seen.satisfied, seen.satisfied + seen.undecided, seen.trials)
 
-    f = _quantiles(posterior, seen)
-    trials = seen.trials[:, None].astype(np.float64)
-    first, last = seen.satisfied[:, None] - 1.0, (seen.satisfied + seen.undecided)[:, None].astype(np.float64)
-    below = np.where(first < 0, 0.0, bdtr(np.maximum(first, 0.0), trials, f))
-    up_to = np.where(last >= trials, 1.0, bdtr(np.minimum(last, trials), trials, f))
-    return np.stack([below.mean(axis=1), up_to.mean(axis=1)], axis=1)
+
+def _ranks(f: FloatArray, first: IntArray, last: IntArray, trials: IntArray) -> FloatArray:
+    """The ranks below `first` and up to `last` in binomial counts averaged over the quantiles `f` of each point."""
+    ends = [_up_to(k[:, None], trials[:, None], f).mean(axis=1) for k in (first - 1, last)]
+    return np.stack(ends, axis=1)
+
+
+def _up_to(k: IntArray, trials: IntArray, f: FloatArray) -> FloatArray:
+    """The probability of at most `k` satisfied runs, which is a tail of the beta distribution."""
+    from scipy.special import betaincc
+
+    inside = np.clip(k, 0, np.maximum(trials - 1, 0))
+    tail = betaincc(inside + 1.0, np.maximum(trials - inside, 1.0), f)
+    return np.where(k < 0, 0.0, np.where(k >= trials, 1.0, tail))
+
+
+def _ranks_of_draws(f: FloatArray, counts: IntArray, trials: int) -> FloatArray:
+    """The same for many counts at one point, a row each: the probabilities of all counts between are summed up."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    k = np.arange(counts.min(), counts.max() + 1)
+    ways = gammaln(trials + 1.0) - gammaln(k + 1.0) - gammaln(trials - k + 1.0)
+    each = np.exp(ways[:, None] + xlogy(k[:, None], f) + xlog1py(trials - k[:, None], -f)).mean(axis=1)
+    before = float(_up_to(k[:1] - 1, np.array([trials]), f).mean())
+    up_to = np.minimum(before + np.cumsum(each), 1.0)
+    place = counts - k[0]
+    return np.stack([np.maximum(up_to[place] - each[place], 0.0), up_to[place]], axis=1)
 
 
 def _quantiles(posterior: Posterior, seen: Observations) -> FloatArray:
@@ -75,12 +98,28 @@ def coverage(ranks: FloatArray, levels: tuple[float, ...] = LEVELS) -> FloatArra
     return np.array(shares)
 
 
-def coverage_noise(points: int, levels: tuple[float, ...] = LEVELS) -> FloatArray:
-    """Within what the coverage of a right forecast at so many points lies 95 times in 100, a row for each level."""
-    nominal = np.array(levels)
-    reach = _NINETY_FIVE * np.sqrt(nominal * (1 - nominal) / max(points, 1))
-    ends: FloatArray = np.stack([nominal - reach, nominal + reach], axis=1)
-    return ends.clip(0.0, 1.0)
+def coverage_noise(
+    posterior: Posterior, seen: Observations, levels: tuple[float, ...] = LEVELS, *, seed: int
+) -> FloatArray:
+    """Between what the coverage lies 95 times in 100 if the posterior's belief is right, a row for each level.
+
+    Functions are drawn from the posterior, jointly over all points, and counts from each. So the band knows that the
+    errors at neighbouring points go together: a coverage far from the level may well be the luck of one training.
+    """
+    rows = _evenly(len(seen), _MOST_SIMULATED)
+    part = seen[rows]
+    f = _quantiles(posterior, part)
+    truths = posterior.sample(part.points, _DRAWS, seed=seed)
+    counts = np.random.default_rng(seed).binomial(part.trials, truths)
+    ranks = np.stack([_ranks_of_draws(*own) for own in zip(f, counts.T, part.trials.tolist(), strict=True)], axis=1)
+    found = np.stack([coverage(own, levels) for own in ranks])
+    ends: FloatArray = np.quantile(found, [0.025, 0.975], axis=0).T
+    return ends
+
+
+def _evenly(count: int, most: int) -> npt.NDArray[np.intp]:
+    """All of so many rows, or `most` of them, evenly spread."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
 
 
 def share_inside(predicted: Prediction, seen: Observations) -> float:

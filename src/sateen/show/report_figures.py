@@ -50,11 +50,13 @@ def parameters(matter: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def coverage(covered: Mapping[str, Any]) -> Any:
-    """Nominal against actual coverage at the test points, with the noise of a right forecast behind."""
+    """Nominal against actual coverage at the test points, and behind it where a right belief would lie."""
     axes = new_axes(4.4, 4.2)
     dress(axes)
     levels, noise = covered["levels"], covered["noise"]
-    axes.fill_between(levels, noise["low"], noise["high"], color=FAINT, linewidth=0, label="noise of a right forecast")
+    axes.fill_between(
+        levels, noise["low"], noise["high"], color=FAINT, linewidth=0, label=f"a right {covered['method']}, 95 %"
+    )
     axes.plot([0, 1], [0, 1], ":", color=_GREY, linewidth=1.0)
     for rank, (method, actual) in enumerate(covered["actual"].items()):
         colour = COLOURS[rank % len(COLOURS)]

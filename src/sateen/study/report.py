@@ -21,6 +21,7 @@ from sateen.core.prediction import percent
 from sateen.study.folder import fingerprint
 from sateen.study.result import PropertyResult, Result
 from sateen.study.score import Score
+from sateen.study.study import seed_of
 
 if TYPE_CHECKING:
     from sateen.logic.formula import Formula
@@ -200,7 +201,7 @@ def _property(result: Result, own: PropertyResult) -> tuple[dict[str, Any], dict
 
     function = function_data(own.posteriors, own.guarantee, own.guaranteed, own.train)
     method = own.guaranteed or next(iter(own.posteriors))
-    covered = _coverage(own)
+    covered = _coverage(result, own)
     shown = {kind: _shown(example, own.train) for kind, example in examples(result, own).items()}
     said = {
         "name": own.name,
@@ -213,6 +214,7 @@ def _property(result: Result, own: PropertyResult) -> tuple[dict[str, Any], dict
         "doubts": list(_doubts(own)),
         "notes": [f"{method}: {note}." for method, one in own.posteriors.items() for note in one.record.notes],
         "kind": function["kind"],
+        "names": result.space.names,
         "bands": function.get("bands", []),
         "method": method,
         "left_out": function.get("left_out", []),
@@ -281,7 +283,7 @@ def _observed(own: PropertyResult) -> Iterator[tuple[str, ...]]:
             yield (part, seen.points.design, *(f"{count:,}" for count in counts))
 
 
-def _coverage(own: PropertyResult) -> dict[str, Any] | None:
+def _coverage(result: Result, own: PropertyResult) -> dict[str, Any] | None:
     """Nominal and actual coverage of each method, and how the guaranteed intervals fare; None without a test."""
     from sateen.show.report_coverage import LEVELS, coverage, coverage_noise, forecast_ranks, share_inside
     from sateen.show.report_data import short
@@ -294,10 +296,12 @@ def _coverage(own: PropertyResult) -> dict[str, Any] | None:
     if own.guarantee is not None and own.guarantee_score is not None:
         inside = share_inside(own.guarantee.predict(test.points), test)
         guarded = {"level": own.guarantee.level, "inside": inside, "met": own.guarantee_score.wilson_accuracy}
-    noise = coverage_noise(len(test))
+    method = own.guaranteed or next(iter(own.posteriors))
+    noise = coverage_noise(own.posteriors[method], test, seed=seed_of(result.seed, "report"))
     return {
         "points": len(test),
         "design": own.test.points.design,
+        "method": method,
         "levels": list(LEVELS),
         "noise": {"low": short(noise[:, 0]), "high": short(noise[:, 1])},
         "actual": actual,
@@ -364,7 +368,7 @@ def _drawn(result: Result, own: PropertyResult) -> Iterator[tuple[str, Any]]:
         yield "guaranteed", report_figures.guaranteed(own.guarantee, own.train)
     if len(result.space) > 1:
         yield "parameters", report_figures.parameters(parameters_that_matter(own.posteriors[method]))
-    if (covered := _coverage(own)) is not None:
+    if (covered := _coverage(result, own)) is not None:
         yield "coverage", report_figures.coverage(covered)
     for kind, example in examples(result, own).items():
         yield kind, figures.path_with_explanation(example.path, example.explained)
