@@ -38,14 +38,14 @@
     const whole = Object.assign({
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("ink") },
-      margin: { l: 50, r: 10, t: 28, b: 40 }, hovermode: "closest",
+      width: where.clientWidth, height: where.clientHeight, margin: { l: 50, r: 10, t: 28, b: 40 }, hovermode: "closest",
       legend: { orientation: "h", y: -0.22, yanchor: "top", x: 0 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("c0") },
       hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("rule"), font: { color: colour("ink") } },
     }, layout);
     return Plotly.react(where, traces, whole, {
       // Named one by one: plotly's own list has a button that uploads the picture.
-      responsive: true, displaylogo: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], plotlyServerURL: "",
+      displaylogo: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], plotlyServerURL: "",
     });
   }
 
@@ -207,7 +207,7 @@
       }));
       if (own.guarantee) traces.push({
         x: [own.guarantee.level, own.guarantee.level], y: [own.guarantee.inside, own.guarantee.met], type: "scatter", mode: "lines+markers",
-        line: { color: colour("c1"), width: 2 }, marker: { size: 8, symbol: "line-ew-open", line: { width: 2 } }, name: "guaranteed: frequency inside, to runs agree",
+        line: { color: colour("ink"), width: 2 }, marker: { size: 8, symbol: "line-ew-open", line: { width: 2 } }, name: "guaranteed: frequency inside, to runs agree",
         hovertemplate: "guaranteed at %{x:.0%}: %{y:.1%}<extra></extra>",
       });
       draw(where, traces, {
@@ -255,6 +255,12 @@
   const all = () => redraws.forEach((redraw) => redraw());
   all();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
+  let waiting = 0, wide = innerWidth;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { if (innerWidth !== wide) { wide = innerWidth; all(); } }, 150);
+  });
+  // On paper the page is as wide as a sheet, and white; the pictures are drawn to that size before it is printed.
   addEventListener("beforeprint", () => { root.classList.add("paper"); all(); });
   addEventListener("afterprint", () => { root.classList.remove("paper"); all(); });
   root.dataset.drawn = "yes";

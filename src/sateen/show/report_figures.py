@@ -64,7 +64,7 @@ def coverage(covered: Mapping[str, Any]) -> Any:
     if (guarded := covered["guarantee"]) is not None:
         label = f"guaranteed {percent(guarded['level'])}:\nfrequency inside, to runs agree"
         shares = [guarded["inside"], guarded["met"]]
-        axes.plot([guarded["level"]] * 2, shares, color=COLOURS[1], marker="_", markersize=9.0, label=label)
+        axes.plot([guarded["level"]] * 2, shares, color=COLOURS[6], marker="_", markersize=9.0, label=label)
     for which in ("x", "y"):
         (axes.set_xlim if which == "x" else axes.set_ylim)(0, 1.02)
     axes.set_xlabel("nominal level", fontsize=FONT_SIZE)

@@ -245,9 +245,11 @@ def _intervals(own: PropertyResult) -> Iterator[tuple[str, str]]:
     """What each kind of interval that is drawn promises: its name, and its claim."""
     from sateen.show.report_data import interval_label
 
-    kinds = [own.guaranteed_prediction] if own.guaranteed_prediction is not None else []
-    for predicted in [*kinds, *own.predictions.values()]:
-        yield interval_label(predicted), _sentence(str(predicted.claim))
+    drawn = list(own.predictions.items())
+    if own.guaranteed_prediction is not None:
+        drawn.insert(0, (own.guaranteed or "", own.guaranteed_prediction))
+    for method, predicted in drawn:
+        yield f"{method}, {interval_label(predicted)}", _sentence(str(predicted.claim))
 
 
 def _doubts(own: PropertyResult) -> Iterator[str]:
