@@ -11,7 +11,16 @@ from typing import Any, Final
 from sateen.core.observations import Observations
 from sateen.core.prediction import percent
 from sateen.show.figures import prediction
-from sateen.show.figures_style import COLOURS, FAINT, FONT_SIZE, POINTS_DRAWN_AS_LINES, caption, dress, new_axes
+from sateen.show.figures_style import (
+    COLOURS,
+    FAINT,
+    FONT_SIZE,
+    POINTS_DRAWN_AS_LINES,
+    caption,
+    dress,
+    label_axis,
+    new_axes,
+)
 from sateen.show.report_data import Guarded
 
 __all__ = ["coverage", "guaranteed", "parameters"]
@@ -22,18 +31,34 @@ _GREY: Final = "#7F7F7F"
 
 
 def guaranteed(guarantee: Guarded, train: Observations) -> Any:
-    """The guaranteed intervals over one parameter among the training frequencies, or the guaranteed mean over two."""
-    one = len(train.space) == 1
-    predicted = guarantee.predict(train.space.grid(_CURVE if one else _MAP))
-    axes = new_axes(6.4, 4.2 if one else 4.8)
-    if one:
-        some = train.trials > 0
-        middle = train.frequency_bounds[some].mean(axis=1)
-        look: dict[str, Any] = {"rasterized": len(middle) > POINTS_DRAWN_AS_LINES, "zorder": 1.5}
-        axes.plot(train.theta[some, 0], middle, ".", color=_GREY, markersize=3.0, **look)
-    prediction(predicted, ax=axes)
-    if not one:
-        caption(axes, f"Intervals of width {predicted.width.mean():.3g} on average: {predicted.claim}.")
+    """The guaranteed intervals over one parameter among the training frequencies; over two, how wide they are."""
+    return (_band if len(train.space) == 1 else _widths)(guarantee, train)
+
+
+def _band(guarantee: Guarded, train: Observations) -> Any:
+    axes = new_axes(6.4, 4.2)
+    some = train.trials > 0
+    middle = train.frequency_bounds[some].mean(axis=1)
+    look: dict[str, Any] = {"rasterized": len(middle) > POINTS_DRAWN_AS_LINES, "zorder": 1.5}
+    axes.plot(train.theta[some, 0], middle, ".", color=_GREY, markersize=3.0, **look)
+    return prediction(guarantee.predict(train.space.grid(_CURVE)), ax=axes)
+
+
+def _widths(guarantee: Guarded, train: Observations) -> Any:
+    axes = new_axes(6.0, 4.8)
+    dress(axes)
+    predicted = guarantee.predict(train.space.grid(_MAP))
+    across, up = (predicted.points.theta[:, column].reshape(_MAP, _MAP) for column in (0, 1))
+    table = predicted.width.reshape(_MAP, _MAP)
+    look: dict[str, Any] = {"cmap": "magma", "vmin": 0.0, "shading": "gouraud", "rasterized": True}
+    shape = axes.pcolormesh(across, up, table, **look)
+    dots: dict[str, Any] = {"s": 2.0, "color": COLOURS[5], "linewidths": 0}
+    axes.scatter(*train.theta.T, rasterized=len(train) > POINTS_DRAWN_AS_LINES, **dots)
+    for which, (name, own) in zip("xy", train.space.ranges.items(), strict=True):
+        label_axis(axes, which, name, own)
+    bar = axes.figure.colorbar(shape, ax=axes)
+    bar.set_label("width of the guaranteed interval", fontsize=FONT_SIZE)
+    caption(axes, f"Dots: training points. Interval: {predicted.claim}.")
     return axes
 
 
