@@ -81,6 +81,15 @@ def test_over_two_parameters_there_is_a_figure_of_which_matter_and_all_are_the_s
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in two]
 
 
+def test_no_name_in_a_result_leads_out_of_the_folder_of_figures(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    content["properties"] = {"../../gone": content["properties"]["gone"]}
+    (folder / "result.json").write_text(json.dumps(content))
+    written = json.loads(sateen(folder, "--figures", tmp_path / "a" / "b", "--json").stdout)["figures"]
+    assert {Path(file).parent for file in written} == {tmp_path / "a" / "b"}
+    assert Path(written[0]).name == ".._.._gone-svi-gp.svg"
+
+
 def test_what_cannot_be_done_is_said(folder: Path, tmp_path: Path) -> None:
     assert sateen(tmp_path, code=1).stderr == f"InputError: {tmp_path} has no result of a study; give another\n"
     assert "end the name" in sateen(folder, "-o", tmp_path / "page.pdf", code=2).stderr

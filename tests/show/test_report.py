@@ -71,11 +71,12 @@ def page(words: str = "sir") -> dict[str, Any]:
         "matter": [{"name": words, "steepness": 1.0, "share": 1.0, "way": words}],
         "covered": {"points": 10, "design": words, "guarantee": {"level": 0.9, "inside": 0.8, "met": 0.95}},
         "runs": {"satisfied": words},
+        "missing": [words],
         "scores": [(words,) * 6],
         "observed": [(words,) * 6],
     }
     pairs = [(words, words)]
-    head = {"name": words, "seed": 1, "sateen": words, "model": words, "callable": False, "text": words}
+    head = {"name": words, "seed": 1, "sateen": words, "model": words, "callable": False, "varies": True, "text": words}
     rest = {"space": pairs, "command": words, "timings": pairs, "seeds": pairs, "versions": pairs, "machine": words}
     return {**head, **rest, "properties": [own]}
 
@@ -166,7 +167,9 @@ class TestOfAStudy:
 
         result = small(("F[0, 2] A == 0", "A <= 5")).run(tmp_path / "always")
         assert list(examples(result, result.properties["gone"])) == ["satisfied"]
-        assert "No training run went the other way." in (result.folder / "report.html").read_text(encoding="utf-8")
+        assert "<p>No training run violates the property.</p>" in (result.folder / "report.html").read_text(
+            encoding="utf-8"
+        )
 
     def test_an_unbounded_formula_is_followed_until_it_is_decided(self, tmp_path: Path) -> None:
         from sateen.study.report import examples

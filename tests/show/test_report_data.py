@@ -13,7 +13,7 @@ import sateen as st
 from known_beliefs import Waves
 from known_functions import LINE, PLANE, observed
 from sateen.core.prediction import Claim, Prediction, drawn_uniformly
-from sateen.show.report_data import function_data, interval_label, parameters_that_matter, short
+from sateen.show.report_data import function_data, interval_label, parameters_that_matter, run_data, short
 
 CUBE = st.Space(a=(0, 1), b=st.Range(0.1, 10, scale="log"), c=(-1, 1), d=(0, 2), fixed=3.0)
 
@@ -133,3 +133,24 @@ def test_a_point_with_undecided_runs_has_a_range_of_frequencies_and_one_without_
 def test_numbers_are_short_and_labels_say_what_an_interval_is() -> None:
     assert short([0.123456, 1 / 3]) == [0.1235, 0.3333]
     assert interval_label(Waves(0.05).predict({"beta": 0.5}, level=0.9)) == "90 % credible"
+
+
+def test_a_short_run_is_told_jump_by_jump_up_to_its_end() -> None:
+    path = st.Path(times=[0, 1, 1, 2.5], states=[[5, 0], [4, 1], [3, 2], [2, 3]], species=("A", "B"), end=4.0)
+    told = run_data(path, [("A > 3", 0, [(0.0, 1.0)], [(4.0, np.inf), (5.0, 6.0)])], {"A"}, "One run.")
+    assert told["times"] == [0, 1, 2.5, 4]
+    assert told["states"] == {"A": [5, 3, 2, 2], "B": [0, 2, 3, 3]}
+    assert told["named"] == ["A"]
+    assert told["lanes"] == [{"label": "A > 3", "holds": [(0.0, 1.0)], "unknown": [(4.0, 4.0)]}]
+    assert told["words"] == "One run."
+
+
+def test_a_long_run_is_told_by_its_state_at_evenly_spread_times_and_the_words_say_so() -> None:
+    times = np.arange(5000.0)
+    path = st.Path(times=times, states=times[:, None], species=("A",), end=5000.0)
+    told = run_data(path, [], (), "One run.")
+    assert told["words"] == "One run. Drawn at 1,200 of 5,000 instants."
+    assert len(told["times"]) == len(told["states"]["A"]) == 1201
+    late = np.array(told["times"]) - np.array(told["states"]["A"])  # since the jump to this state
+    assert (late > -0.01).all()  # times are told with six digits
+    assert (late <= 1.0).all()

@@ -6,6 +6,7 @@ judged is the whole forecast of a count: of k satisfied runs among M, if f is as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from sateen.core.counts import IntArray
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
+from sateen.show.report_data import Guarded, short
 
-__all__ = ["LEVELS", "coverage", "coverage_noise", "forecast_ranks", "share_inside"]
+__all__ = ["LEVELS", "coverage", "coverage_data", "coverage_noise", "forecast_ranks", "share_inside"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 LEVELS: Final = tuple(n / 20 for n in range(1, 20))
@@ -24,6 +26,36 @@ _ASKED: Final = (0.02, 0.6, 0.9, 0.99)  # levels of the intervals between whose 
 _LEAST: Final = 1e-12  # length of a range of ranks, and distance of an end from 0 and 1
 _DRAWS: Final = 200  # of the whole function, for the band of a right belief
 _MOST_SIMULATED: Final = 100  # points for that band
+
+
+def coverage_data(
+    posteriors: Mapping[str, Posterior],
+    method: str,
+    guarantee: Guarded | None,
+    met: float | None,
+    test: Observations,
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """Nominal and actual coverage of each posterior, the band of the one of `method`, and how the guarantee fares.
+
+    `met` is the share of test points where the guaranteed interval meets that of the runs.
+    """
+    seen = test[test.trials > 0]
+    guarded = None
+    if guarantee is not None and met is not None:
+        predicted = guarantee.predict(seen.points)
+        guarded = {"level": predicted.level, "inside": share_inside(predicted, seen), "met": met}
+    noise = coverage_noise(posteriors[method], seen, seed=seed)
+    return {
+        "points": len(seen),
+        "design": test.points.design,
+        "method": method,
+        "levels": list(LEVELS),
+        "noise": {"low": short(noise[:, 0]), "high": short(noise[:, 1])},
+        "actual": {name: short(coverage(forecast_ranks(own, seen))) for name, own in posteriors.items()},
+        "guarantee": guarded,
+    }
 
 
 def forecast_ranks(posterior: Posterior, seen: Observations) -> FloatArray:

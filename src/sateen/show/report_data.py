@@ -6,7 +6,7 @@ together while the others stay, so that a slider moves a second parameter and no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.observations import Observations
+from sateen.core.path import Path
 from sateen.core.prediction import Posterior, Prediction, percent
 from sateen.core.space import Space
 
-__all__ = ["Guarded", "function_data", "interval_label", "parameters_that_matter", "short"]
+__all__ = ["Guarded", "function_data", "interval_label", "parameters_that_matter", "run_data", "short"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
+Lane: TypeAlias = tuple[str, int, list[tuple[float, float]], list[tuple[float, float]]]
 _CURVE: Final = 201  # values of the only parameter
 _MAP: Final = 41  # values of each of two parameters
 _SLICE: Final = 21  # values of each parameter through a point; odd, so that one is the middle
@@ -27,6 +28,7 @@ _MOST_SLICES: Final = 6  # parameters with a picture of their own; with each oth
 _MOST_DOTS: Final = 2000  # observations that are drawn
 _DIRECTION_POINTS: Final = 256
 _ONE_WAY: Final = 0.9  # share of the slopes, by size, that must have one sign
+_MOST_INSTANTS: Final = 1200  # of a path that are drawn
 _DECIMALS: Final = 4  # of probabilities in a picture: finer than a pixel
 
 
@@ -90,6 +92,35 @@ def parameters_that_matter(posterior: Any) -> list[dict[str, Any]]:
         way = ways[0] if lean > 2 * _ONE_WAY - 1 else ways[1] if lean < 1 - 2 * _ONE_WAY else ways[2]
         found.append({"name": name, "steepness": steepness, "share": steepness / most, "way": way})
     return found
+
+
+def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str) -> dict[str, Any]:
+    """A run as the page draws it, with `lanes` as `explain` gives them; a long one by its state at evenly spread times.
+
+    Of a long one `words` say so too. `named` are the species that the formula is about.
+    """
+    keep = np.append(np.diff(path.times) > 0, True)  # of jumps at the same time, the last
+    times, states = path.times[keep], path.states[keep]
+    if len(times) > _MOST_INSTANTS:
+        words += f" Drawn at {_MOST_INSTANTS:,} of {len(path):,} instants."
+        times = np.linspace(0.0, path.end, _MOST_INSTANTS)
+        states = path.states[np.searchsorted(path.times, times, side="right") - 1]
+    about = set(named)
+    return {
+        "words": words,
+        "times": [float(f"{time:.6g}") for time in [*times, path.end]],
+        "states": {name: [*states[:, n].tolist(), float(states[-1, n])] for n, name in enumerate(path.species)},
+        "named": [name for name in path.species if name in about],
+        "lanes": [
+            {"label": label, "holds": _within(holds, path.end), "unknown": _within(unknown, path.end)}
+            for label, _, holds, unknown in lanes
+        ],
+        "end": path.end,
+    }
+
+
+def _within(spans: Iterable[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+    return [(max(start, 0.0), min(stop, end)) for start, stop in spans if start <= end]
 
 
 def _axis(space: Space, name: str, count: int) -> dict[str, Any]:

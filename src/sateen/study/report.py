@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Example", "examples", "keep_report", "report_stamp", "save_figures", "write_report"]
 
 _FOREVER: Final = 2.0**40  # a time after which nobody waits for a verdict
-_MOST_REPLAYED: Final = 400  # runs at a point, until one of each kind is found
-_MOST_INSTANTS: Final = 1200  # of a path that are drawn
+_MOST_JUMPS: Final = 2_000_000  # in runs that are made again until one has the wanted verdict
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
 _MOST_EVENTS: Final = 1_000_000  # where a study says nothing else
 _HEAD: Final = 512  # bytes of a page, among which is its stamp
@@ -94,7 +94,7 @@ def save_figures(result: Result, folder: File, suffix: str = ".svg") -> list[str
         ]
         written = []
         for name, drawing in named:
-            file = target / f"{name}{suffix}"
+            file = target / (re.sub(r"[^\w.-]", "_", name) + suffix)  # a name is no path
             part = file.with_name(f".{file.name}.part{suffix}")
             try:
                 figures.save(drawing, part)
@@ -131,7 +131,7 @@ def examples(result: Result, own: PropertyResult) -> dict[str, Example]:
 def _first_run(
     model: Model, formula: Formula, seen: Observations, caps: Mapping[str, Any], kind: str, verdict: Verdict
 ) -> Example | None:
-    """The first run with the verdict, at the most balanced point that has one; None if no run has it."""
+    """The first run with the verdict, at the most balanced point that has one; None if none has, or only far on."""
     from sateen.logic.monitor import explain, monitor
 
     counts = getattr(seen, kind)
@@ -140,11 +140,15 @@ def _first_run(
     balance = np.minimum(seen.satisfied, seen.violated) / np.maximum(seen.trials, 1)
     point = int(np.argmax(np.where(counts > 0, 1.0 + balance, 0.0)))
     crowd = caps.get("max_population")
-    for run in range(min(int(seen.trials[point]), _MOST_REPLAYED)):
+    jumps = 0
+    for run in range(int(seen.trials[point])):
         path = _followed(model, formula, seen, point, run, caps)
+        jumps += len(path)
         counted = crowd is None or path.states.max(initial=0.0) <= crowd  # else it was stopped, and is undecided
         if counted and monitor(formula, path) is verdict:
             return Example(point, run, path, explain(formula, path))
+        if jumps > _MOST_JUMPS:
+            break
     return None
 
 
@@ -184,6 +188,7 @@ def _contents(result: Result) -> tuple[dict[str, Any], dict[str, Any]]:
             (name, f"{own:g}" if isinstance(own, float) else f"{own.low:g} to {own.high:g}, {own.scale} scale")
             for name, own in result.space.parameters
         ],
+        "varies": bool(result.space.names),
         "model": result.model,
         "callable": "callable" in result.content["question"],
         "text": result.text,
@@ -221,6 +226,7 @@ def _property(result: Result, own: PropertyResult) -> tuple[dict[str, Any], dict
         "matter": parameters_that_matter(own.posteriors[method]) if len(result.space) > 1 else [],
         "covered": covered and {key: covered[key] for key in ("points", "design", "guarantee")},
         "runs": {kind: example["words"] for kind, example in shown.items()},
+        "missing": list(_missing(own.train, shown)),
         "scores": list(_score_rows(own)),
         "observed": list(_observed(own)),
     }
@@ -264,6 +270,15 @@ def _doubts(own: PropertyResult) -> Iterator[str]:
             yield f"{undecided:,} of the {total:,} runs of {part} are undecided; they widen every interval."
 
 
+def _missing(train: Observations, shown: Mapping[str, Any]) -> Iterator[str]:
+    """Why a kind of run is not shown."""
+    for kind, does in (("satisfied", "satisfies"), ("violated", "violates")):
+        if kind not in shown and getattr(train, kind).any():
+            yield f"Looking for a run that {does} the property would have taken too long."
+        elif kind not in shown:
+            yield f"No training run {does} the property."
+
+
 def _score_rows(own: PropertyResult) -> Iterator[tuple[str, ...]]:
     for method, score in own.scores.items():
         yield _score_row(f"{method}, credible {percent(score.level)}", score)
@@ -286,59 +301,21 @@ def _observed(own: PropertyResult) -> Iterator[tuple[str, ...]]:
 
 
 def _coverage(result: Result, own: PropertyResult) -> dict[str, Any] | None:
-    """Nominal and actual coverage of each method, and how the guaranteed intervals fare; None without a test."""
-    from sateen.show.report_coverage import LEVELS, coverage, coverage_noise, forecast_ranks, share_inside
-    from sateen.show.report_data import short
+    from sateen.show.report_coverage import coverage_data
 
     if own.test is None or not (own.test.trials > 0).any():
         return None
-    test = own.test[own.test.trials > 0]
-    actual = {method: short(coverage(forecast_ranks(one, test))) for method, one in own.posteriors.items()}
-    guarded = None
-    if own.guarantee is not None and own.guarantee_score is not None:
-        inside = share_inside(own.guarantee.predict(test.points), test)
-        guarded = {"level": own.guarantee.level, "inside": inside, "met": own.guarantee_score.wilson_accuracy}
-    method = own.guaranteed or next(iter(own.posteriors))
-    noise = coverage_noise(own.posteriors[method], test, seed=seed_of(result.seed, "report"))
-    return {
-        "points": len(test),
-        "design": own.test.points.design,
-        "method": method,
-        "levels": list(LEVELS),
-        "noise": {"low": short(noise[:, 0]), "high": short(noise[:, 1])},
-        "actual": actual,
-        "guarantee": guarded,
-    }
+    met = None if own.guarantee_score is None else own.guarantee_score.wilson_accuracy
+    method, seed = own.guaranteed or next(iter(own.posteriors)), seed_of(result.seed, "report")
+    return coverage_data(own.posteriors, method, own.guarantee, met, own.test, seed=seed)
 
 
 def _shown(example: Example, train: Observations) -> dict[str, Any]:
-    """A run as the page draws it; a long one by its state at evenly spread times, and the words say so."""
-    path, end = example.path, example.path.end
-    keep = np.append(np.diff(path.times) > 0, True)  # of jumps at the same time, the last
-    times, states = path.times[keep], path.states[keep]
-    thinned = len(times) > _MOST_INSTANTS
-    if thinned:
-        times = np.linspace(0.0, end, _MOST_INSTANTS)
-        states = path.states[np.searchsorted(path.times, times, side="right") - 1]
+    from sateen.show.report_data import run_data
+
     at = ", ".join(f"{name} = {value:.4g}" for name, value in train.points[example.point].items())
     words = f"Training point {example.point}, run {example.run}{f': {at}' if at else ''}."
-    words += f" Drawn at {_MOST_INSTANTS:,} of {len(path):,} instants." if thinned else ""
-    lanes = [
-        {"label": label, "depth": depth, "holds": _within(holds, end), "unknown": _within(unknown, end)}
-        for label, depth, holds, unknown in example.explained.lanes
-    ]
-    return {
-        "words": words,
-        "times": [float(f"{time:.6g}") for time in [*times, end]],
-        "states": {name: [*states[:, n].tolist(), float(states[-1, n])] for n, name in enumerate(path.species)},
-        "named": [name for name in path.species if name in example.explained.formula.species],
-        "lanes": lanes,
-        "end": end,
-    }
-
-
-def _within(spans: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    return [(max(start, 0.0), min(stop, end)) for start, stop in spans if start <= end]
+    return run_data(example.path, example.explained.lanes, example.explained.formula.species, words)
 
 
 def _timings(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
