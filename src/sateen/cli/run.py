@@ -25,7 +25,7 @@ __all__ = ["read_study", "run"]
 _HEADER: Final = ("method", "RMSE", "accuracy", "Wilson", "width", "log score")
 
 
-@click.command(short_help="A whole study: simulate, learn, calibrate, score.")
+@click.command(short_help="A whole study: simulate, learn, calibrate, score, report.")
 @click.argument("file", metavar="STUDY.toml")
 @click.option("-o", "--output", "folder", metavar="FOLDER", help="Where to; NAME-result beside the study if not said.")
 @click.option(
@@ -35,7 +35,8 @@ _HEADER: Final = ("method", "RMSE", "accuracy", "Wilson", "width", "log score")
 @JSON
 def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_json: bool) -> None:
     """Do what the study in a file asks for and what is not done yet: simulate the model, learn by each method,
-    calibrate, score; and say what was found. The folder has all of it: result.json, provenance.json and every stage.
+    calibrate, score, report; and say what was found. The folder has all of it: report.html to look at, result.json,
+    provenance.json and every stage.
 
     A run that was stopped goes on where it was when the same is run again; when the study has changed, only what
     depends on the change is made anew.
@@ -57,7 +58,7 @@ def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_js
         raise
     if as_json:
         told = {"stages": dict(result.stages), "seconds": dict(result.seconds), **_without_predictions(result)}
-        print_json({"file": file, "folder": str(result.folder), **told})
+        print_json({"file": file, "folder": str(result.folder), "report": str(result.folder / "report.html"), **told})
     else:
         click.echo("\n".join(_lines(result)))
 
@@ -76,7 +77,7 @@ def read_study(file: str) -> Study:
 
 
 def _lines(result: Result) -> Iterator[str]:
-    """What was found, in words: what the run did; for each property the verdict and the scores; where all of it is."""
+    """What was found, in words: what the run did; for each property the verdict and the scores; the report."""
     kinds: dict[str, list[str]] = {"made": [], "taken over": []}
     for stage, state in result.stages.items():
         kinds[state].append(stage.split()[0])
@@ -94,7 +95,7 @@ def _lines(result: Result) -> Iterator[str]:
             yield f"scored against {_runs(own)}, intervals at 95 % or as guaranteed:"
             yield from (f"  {line}" for line in aligned([_HEADER, *_rows(own)], str.rjust))
     yield ""
-    yield str(result.folder)
+    yield str(result.folder / "report.html")
 
 
 def _runs(own: PropertyResult) -> str:

@@ -20,6 +20,7 @@ from sateen.core.errors import InputError, Interrupted, SateenError
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
 from sateen.study.folder import ResultFolder, read_json
+from sateen.study.report import keep_report
 from sateen.study.result import FORMAT, Result
 from sateen.study.stages import Course, Step
 from sateen.study.study import Study
@@ -62,10 +63,13 @@ def run_study(study: Study, path: FilePath, workers: int | None, progress: Progr
             result = Result.found_in(folder, {})
             provenance = _provenance(study, folder, course, result, workers, started)
             folder.write_json(folder.provenance, provenance)
+            result = result.made_by(provenance)
+            with folder.writing(page := folder.path / "report.html"):
+                keep_report(result, page)
         except KeyboardInterrupt as stop:
             said = f"{stop}\n" if isinstance(stop, Interrupted) else ""
             raise Interrupted(f"{said}what is finished is in {path}; run the same study again to go on") from None
-    return result.made_by(provenance)
+    return result
 
 
 def forecast_study(study: Study, path: FilePath) -> Forecast:

@@ -1,0 +1,267 @@
+"use strict";
+// Draws the pictures of a report from the data in the page. Every text from the study is escaped before plotly sees it.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const redraws = [];
+
+  const cividis = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
+  const magma = ["#000004", "#180f3d", "#440f76", "#721f81", "#9e2f7f", "#cd4071", "#f1605d", "#fd9668", "#feca8d", "#fcfdbf"];
+  const scale = (colours) => colours.map((colour, n) => [n / (colours.length - 1), colour]);
+
+  const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
+  const series = (n) => colour("c" + (n % 8));
+  const faded = (hex, share) => hex + Math.round(255 * share).toString(16).padStart(2, "0");
+  const text = (words) => String(words).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const number = (value) => String(Number(value.toPrecision(3)));
+
+  // On a log scale: 1, 2 and 5 of each decade, or the decades alone where there are many.
+  function ticks([low, high]) {
+    const decades = Math.log10(high / low), steps = decades < 2.5 ? [1, 2, 5] : [1], found = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += Math.ceil(decades / 8)) {
+      steps.forEach((step) => found.push(Number((step * 10 ** power).toPrecision(1))));
+    }
+    const inside = found.filter((value) => value >= 0.999 * low && value <= 1.001 * high);
+    return inside.length > 1 ? { tickvals: inside, ticktext: inside.map((value) => (value >= 1e-3 && value < 1e5 ? String(value) : value.toExponential())) } : {};
+  }
+
+  function axis(own, more) {
+    const look = { gridcolor: colour("faint"), linecolor: colour("rule"), zeroline: false, automargin: true, ticks: "outside", tickcolor: colour("rule") };
+    if (!own) return Object.assign(look, more);
+    const ends = [own.values[0], own.values[own.values.length - 1]];
+    Object.assign(look, { title: { text: text(own.name) }, range: own.log ? ends.map(Math.log10) : ends });
+    if (own.log) Object.assign(look, { type: "log" }, ticks(ends));
+    return Object.assign(look, more);
+  }
+
+  function draw(where, traces, layout) {
+    const whole = Object.assign({
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("ink") },
+      width: where.clientWidth, height: where.clientHeight, margin: { l: 50, r: 10, t: 28, b: 40 }, hovermode: "closest",
+      legend: { orientation: "h", y: -0.22, yanchor: "top", x: 0 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("c0") },
+      hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("rule"), font: { color: colour("ink") } },
+    }, layout);
+    return Plotly.react(where, traces, whole, {
+      // Named one by one: plotly's own list has a button that uploads the picture.
+      displaylogo: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]], plotlyServerURL: "",
+    });
+  }
+
+  function band(x, lower, upper, name, fill, more) {
+    return Object.assign({
+      x: x.concat(x.slice().reverse()), y: upper.concat(lower.slice().reverse()),
+      type: "scatter", mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: fill, name: name, hoverinfo: "skip",
+    }, more);
+  }
+
+  function line(x, own, name, look, more) {
+    return Object.assign({
+      x: x, y: own.mean, type: "scatter", mode: "lines", line: look, name: name,
+      customdata: own.lower.map((low, n) => number(low) + " to " + number(own.upper[n])),
+      hovertemplate: "%{x:.4g}: %{y:.4f}<br>" + text(own.interval || "interval") + ": %{customdata}<extra></extra>",
+    }, more);
+  }
+
+  function drawCurve(section, own) {
+    const where = section.querySelector("[data-draw=curve]"), along = own.axes[0], x = along.values, seen = own.seen;
+    const methods = own.bands.filter((one) => !one.guaranteed), promised = own.bands.find((one) => one.guaranteed);
+    redraws.push(() => {
+      const traces = [];
+      if (promised) traces.push(band(x, promised.lower, promised.upper, text(promised.method + ", " + promised.interval), faded(series(0), 0.16)));
+      methods.forEach((one, n) => {
+        const shown = n === 0 || one.method === (promised || {}).method ? true : "legendonly";
+        traces.push(band(x, one.lower, one.upper, text(one.method + ", " + one.interval), faded(series(n), 0.34), { visible: shown }));
+      });
+      traces.push({
+        x: seen.theta[along.name], y: seen.low.map((low, n) => (low + seen.high[n]) / 2), type: "scatter", mode: "markers", name: "frequency in training",
+        marker: { color: colour("dot"), size: 4 }, error_y: { type: "data", symmetric: true, array: seen.low.map((low, n) => (seen.high[n] - low) / 2), width: 0, thickness: 1, color: colour("dot") },
+        customdata: seen.runs, hovertemplate: "%{x:.4g}: frequency %{y:.4f} of %{customdata} runs<extra></extra>",
+      });
+      methods.forEach((one, n) => traces.push(line(x, one, text(one.method + ", mean"), { color: series(n), width: 2 })));
+      draw(where, traces, { xaxis: axis(along), yaxis: axis(null, { title: { text: "probability" }, rangemode: "tozero" }) });
+    });
+  }
+
+  // A map over two parameters; `z[row][column]`, a row for each value up.
+  function drawMap(where, title, across, up, z, hover, colours, dots) {
+    const top = Math.max(...z.map((row) => Math.max(...row)));
+    const traces = [{
+      x: across.values, y: up.values, z: z, type: "contour", colorscale: scale(colours), zmin: 0, zmax: top > 0.5 && colours === cividis ? 1 : top || 1,
+      contours: { coloring: "heatmap", showlabels: true, labelfont: { size: 10, color: "#ffffff" } }, ncontours: 9, line: { width: 0.7, color: "rgba(255,255,255,.65)" },
+      text: hover, hovertemplate: text(across.name) + " %{x:.4g}, " + text(up.name) + " %{y:.4g}<br>%{text}<extra></extra>",
+      colorbar: { thickness: 12, outlinewidth: 0, tickfont: { size: 11 } },
+    }];
+    if (dots) traces.push(dots);
+    draw(where, traces, { title: { text: title, font: { size: 13 }, x: 0.02, y: 0.99, yanchor: "top" }, xaxis: axis(across), yaxis: axis(up), showlegend: false });
+  }
+
+  const table = (size, value) => Array.from({ length: size }, (_, row) => Array.from({ length: size }, (_, column) => value(row, column)));
+  const said = (one, n) => "mean " + number(one.mean[n]) + ", interval " + number(one.lower[n]) + " to " + number(one.upper[n]);
+
+  function twoMaps(section, across, up, one, at, interval, dots) {
+    const size = across.values.length, hover = table(size, (row, column) => said(one, at(row, column)));
+    const mean = table(size, (row, column) => one.mean[at(row, column)]);
+    const width = table(size, (row, column) => Number((one.upper[at(row, column)] - one.lower[at(row, column)]).toFixed(4)));
+    drawMap(section.querySelector("[data-draw=mean]"), "mean", across, up, mean, hover, cividis, null);
+    drawMap(section.querySelector("[data-draw=width]"), "width, " + text(interval), across, up, width, hover, magma, dots);
+  }
+
+  function options(select, words) {
+    words.forEach((one, n) => select.append(new Option(one, n)));
+    return select;
+  }
+
+  function drawMaps(section, own) {
+    const [across, up] = own.axes, size = up.values.length, seen = own.seen;
+    const select = options(section.querySelector("[data-choose=band]"), own.bands.map((one) => one.method + ", " + one.interval));
+    const redraw = () => {
+      const one = own.bands[Number(select.value)];
+      const dots = {
+        x: seen.theta[across.name], y: seen.theta[up.name], type: "scatter", mode: "markers", name: "training points",
+        marker: { size: 3.5, color: "rgba(255,255,255,.55)" },
+        customdata: seen.low.map((low, n) => (low === seen.high[n] ? number(low) : number(low) + " to " + number(seen.high[n])) + " of " + seen.runs[n] + " runs"),
+        hovertemplate: "training: frequency %{customdata}<extra></extra>",
+      };
+      twoMaps(section, across, up, one, (row, column) => column * size + row, one.interval, dots);
+    };
+    select.addEventListener("change", redraw);
+    redraws.push(redraw);
+  }
+
+  // Slices through a point of the grid. Pairs of parameters stand in the order of itertools.combinations.
+  function drawSlices(section, own) {
+    const axes = own.axes, size = axes[0].values.length, many = axes.length;
+    const pair = (i, j) => i * many - (i * (i + 1)) / 2 + (j - i - 1);
+    const pick = (tables, i, j) => {
+      const [one, other] = i < j ? [i, j] : [j, i], found = tables[pair(one, other)];
+      return { one: found, at: (a, b) => (i < j ? a * size + b : b * size + a) };
+    };
+    const choose = (name) => section.querySelector("[data-choose=" + name + "]");
+    const through = options(choose("through"), own.through.map((one) => one.words));
+    const moved = options(choose("moved"), axes.map((one) => one.name));
+    const across = options(choose("across"), axes.map((one) => one.name)), up = options(choose("up"), axes.map((one) => one.name));
+    const place = choose("place"), output = section.querySelector("output"), panels = section.querySelector(".slices");
+    up.value = 1;
+    place.max = size - 1;
+    const charts = axes.map((one) => {
+      const chart = document.createElement("div");
+      chart.className = "chart slice";
+      chart.setAttribute("role", "img");
+      chart.setAttribute("aria-label", "The probability along " + one.name);
+      panels.append(chart);
+      return chart;
+    });
+    const reset = () => { place.value = own.through[Number(through.value)].at[axes[Number(moved.value)].name]; };
+
+    // What is predicted along parameter i while parameter j is at its place n.
+    function along(tables, i, j, n) {
+      const { one, at } = pick(tables, i, j), found = {};
+      for (const name of ["mean", "lower", "upper"]) found[name] = Array.from({ length: size }, (_, m) => one[name][at(m, n)]);
+      return found;
+    }
+
+    function redrawSlices() {
+      const point = own.through[Number(through.value)], j = Number(moved.value), n = Number(place.value);
+      output.textContent = axes[j].name + " = " + number(axes[j].values[n]);
+      axes.forEach((one, i) => {
+        const [other, fixed] = i === j ? [(j + 1) % many, point.at[axes[(j + 1) % many].name]] : [j, n];
+        const believed = along(point.credible, i, other, fixed), x = one.values, here = i === j ? n : point.at[one.name];
+        believed.interval = own.intervals[0];
+        const traces = [];
+        if (point.guaranteed) {
+          const promised = along(point.guaranteed, i, other, fixed);
+          traces.push(band(x, promised.lower, promised.upper, text(own.intervals[1]), faded(series(0), 0.16)));
+        }
+        traces.push(band(x, believed.lower, believed.upper, text(own.intervals[0]), faded(series(0), 0.34)));
+        traces.push(line(x, believed, "mean", { color: series(0), width: 2 }));
+        traces.push({ x: [x[here]], y: [believed.mean[here]], type: "scatter", mode: "markers", marker: { color: colour("c1"), size: 8 }, name: "the point", hoverinfo: "skip" });
+        draw(charts[i], traces, { xaxis: axis(one), yaxis: axis(null, { range: [-0.02, 1.02] }), showlegend: false, margin: { l: 40, r: 8, t: 8, b: 40 } });
+      });
+    }
+
+    function redrawMaps() {
+      if (across.value === up.value) up.value = (Number(across.value) + 1) % many;
+      const point = own.through[Number(through.value)], i = Number(across.value), j = Number(up.value);
+      const { one, at } = pick(point.guaranteed || point.credible, i, j);
+      twoMaps(section, axes[i], axes[j], one, (row, column) => at(column, row), own.intervals[own.intervals.length - 1], null);
+    }
+
+    reset();
+    through.addEventListener("change", () => { reset(); redrawSlices(); redrawMaps(); });
+    moved.addEventListener("change", () => { reset(); redrawSlices(); });
+    place.addEventListener("input", redrawSlices);
+    [across, up].forEach((select) => select.addEventListener("change", redrawMaps));
+    redraws.push(redrawSlices, redrawMaps);
+  }
+
+  function drawCoverage(section, own) {
+    const where = section.querySelector("[data-draw=coverage]"), levels = own.levels;
+    redraws.push(() => {
+      const traces = [band(levels, own.noise.low, own.noise.high, "a right " + text(own.method) + ", 95 %", faded(colour("c7").slice(0, 7), 0.25))];
+      traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dot" }, name: "as sure as it says", hoverinfo: "skip" });
+      Object.entries(own.actual).forEach(([method, actual], n) => traces.push({
+        x: levels, y: actual, type: "scatter", mode: "lines+markers", line: { color: series(n), width: 2 }, marker: { size: 5 }, name: text(method),
+        hovertemplate: text(method) + ": %{y:.1%} at %{x:.0%}<extra></extra>",
+      }));
+      if (own.guarantee) traces.push({
+        x: [own.guarantee.level, own.guarantee.level], y: [own.guarantee.inside, own.guarantee.met], type: "scatter", mode: "lines+markers",
+        line: { color: colour("ink"), width: 2 }, marker: { size: 8, symbol: "line-ew-open", line: { width: 2 } }, name: "guaranteed: frequency inside, to runs agree",
+        hovertemplate: "guaranteed at %{x:.0%}: %{y:.1%}<extra></extra>",
+      });
+      draw(where, traces, {
+        xaxis: axis(null, { title: { text: "nominal level" }, range: [0, 1.02], tickformat: ".0%" }),
+        yaxis: axis(null, { title: { text: "actual coverage" }, range: [0, 1.02], tickformat: ".0%" }),
+      });
+    });
+  }
+
+  function drawRun(section, kind, own) {
+    const where = section.querySelector("[data-draw=" + kind + "]"), names = Object.keys(own.states), lanes = own.lanes.slice(0, 12);
+    const share = Math.min(0.5, 0.09 * lanes.length), shorter = (words) => (words.length > 34 ? words.slice(0, 17) + "…" + words.slice(-16) : words);
+    redraws.push(() => {
+      const traces = names.map((name, n) => ({
+        x: own.times, y: own.states[name], type: "scatter", mode: "lines", line: { shape: "hv", color: series(n), width: 1.6 }, name: text(name),
+        visible: own.named.includes(name) || names.length <= 6 ? true : "legendonly", hovertemplate: text(name) + " %{y} at %{x:.4g}<extra></extra>",
+      }));
+      lanes.forEach((lane, n) => {
+        [["holds", 1], ["unknown", 0.25]].forEach(([which, opacity]) => {
+          const x = [], y = [];
+          lane[which].forEach(([start, stop]) => { x.push(start, stop, null); y.push(n, n, null); });
+          traces.push({
+            x: x, y: y, yaxis: "y2", type: "scatter", mode: "lines+markers", showlegend: false, opacity: opacity, line: { width: 7, color: colour(kind === "satisfied" ? "c2" : "c1") },
+            marker: { size: 5, symbol: "line-ns", color: colour("quiet") }, hovertemplate: text(lane.label) + (which === "holds" ? " holds" : " is unknown") + " at %{x:.4g}<extra></extra>",
+          });
+        });
+      });
+      draw(where, traces, {
+        xaxis: axis(null, { title: { text: "time" }, range: [0, own.end], anchor: "y2" }),
+        yaxis: axis(null, { domain: [share + 0.06, 1], rangemode: "tozero" }),
+        yaxis2: axis(null, {
+          domain: [0, share], range: [lanes.length - 0.4, -0.6], showgrid: false, ticks: "", tickvals: lanes.map((_, n) => n),
+          ticktext: lanes.map((lane) => text(shorter(lane.label))), tickfont: { size: 10 }, side: "left",
+        }),
+      });
+    });
+  }
+
+  for (const [id, own] of Object.entries(data)) {
+    const section = document.getElementById(id), kinds = { curve: drawCurve, maps: drawMaps, slices: drawSlices };
+    if (own.function.kind in kinds) kinds[own.function.kind](section.querySelector(".function"), own.function);
+    if (own.coverage) drawCoverage(section, own.coverage);
+    Object.entries(own.runs).forEach(([kind, run]) => drawRun(section, kind, run));
+  }
+  const all = () => redraws.forEach((redraw) => redraw());
+  all();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
+  let waiting = 0, wide = innerWidth;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { if (innerWidth !== wide) { wide = innerWidth; all(); } }, 150);
+  });
+  // On paper the page is as wide as a sheet, and white; the pictures are drawn to that size before it is printed.
+  addEventListener("beforeprint", () => { root.classList.add("paper"); all(); });
+  addEventListener("afterprint", () => { root.classList.remove("paper"); all(); });
+  root.dataset.drawn = "yes";
+})();
