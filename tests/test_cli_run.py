@@ -42,14 +42,14 @@ def study(tmp_path: Path) -> Path:
 
 
 class TestRunning:
-    def test_it_ends_with_the_verdict_the_scores_and_the_folder(self, study: Path) -> None:
+    def test_it_ends_with_the_verdict_the_scores_and_the_report(self, study: Path) -> None:
         done = sateen("run", study)
         folder = study.parent / "decay-result"
         own = st.Result.load(folder).properties["gone"]
         lines = done.stdout.splitlines()
         assert lines[0] == "decay, seed 7; made: train, test, learn, calibrate, guarantee, score"
         assert own.verdict in lines
-        assert lines[-1] == str(folder)
+        assert lines[-1] == str(folder / "report.html")
         table = [line.split() for line in lines[-5:-2]]
         assert table[0][:3] == ["method", "RMSE", "accuracy"]
         assert table[1][:2] == ["svi-gp", f"{own.scores['svi-gp'].rmse:.4f}"]

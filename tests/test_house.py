@@ -57,10 +57,12 @@ LIBRARY_HOMES: Final = {
     "matplotlib": ("show/figures",),
     "libsbml": ("model/sbml",),
     "antimony": ("model/antimony",),
+    "plotly": ("show/report",),
+    "jinja2": ("show/report",),
 }
 HEAVY: Final = {
     *("jax", "optax", "safetensors", "numba", "scipy", "matplotlib", "lark", "pandas", "rich", "libsbml", "antimony"),
-    "msgspec",
+    *("msgspec", "jinja2", "plotly"),
 }
 FOUND_BY_NAME: Final = {"__init__.py", "core/picture.py"}  # may import a module whose name is computed
 MAY_COMPILE: Final[frozenset[str]] = frozenset()  # files that may compile source which an Expression tree emitted

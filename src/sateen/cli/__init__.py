@@ -18,6 +18,7 @@ from sateen.cli.monitor import monitor
 from sateen.cli.paper import paper
 from sateen.cli.plan import plan
 from sateen.cli.predict import predict
+from sateen.cli.report import report
 from sateen.cli.run import run
 from sateen.cli.simulate import simulate
 
@@ -36,5 +37,5 @@ def main() -> None:
 
 
 # In the order of the work.
-for command in (inspect, init, run, simulate, monitor, check, learn, predict, plan, calibrate, paper):
+for command in (inspect, init, run, report, simulate, monitor, check, learn, predict, plan, calibrate, paper):
     main.add_command(command)
