@@ -202,7 +202,7 @@ class TestInspect:
             {"svi-gp": {"inputs": "linear", "inducing": 8}},
         )
         assert told["calibrate"]["points"] == 40
-        assert told["species"] == [{"name": "A", "initial": 5.0}]
+        assert told["species"] == [{"name": "A", "initial": 5.0, "low": 0, "high": None, "whole": True}]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -341,7 +341,7 @@ class TestInterrupted:
         """Fits catch Ctrl-C and return the best they have, so a plan made of such fits would come out."""
         from sateen.guarantee import rehearsal
 
-        real, cut = rehearsal._refitted, []
+        real, cut = rehearsal.refitted, []
 
         def swallowing(*given: Any) -> Any:
             if not cut:
@@ -350,7 +350,7 @@ class TestInterrupted:
                     press()
             return real(*given)
 
-        monkeypatch.setattr(rehearsal, "_refitted", swallowing)
+        monkeypatch.setattr(rehearsal, "refitted", swallowing)
         folder, study = tmp_path / "decay", small(BUDGET)
         with pytest.raises(st.Interrupted):
             study.run(folder)
