@@ -36,6 +36,22 @@ _MEAN: Final = COLOURS[0]
 _TEST: Final = "#404040"
 _METHODS: Final = {"EP-GP": (COLOURS[4], "s"), "SVI-GP": (COLOURS[2], "D"), "SVI-BNN": (COLOURS[1], "^")}
 _OURS: Final = (COLOURS[0], "o")
+_PANELS: Final = {
+    "accuracy": "Acc: share of test points where intervals meet",
+    "rmse": "RMSE against test frequencies",
+    "uncertainty": "Unc: mean width of credible intervals",
+    "hours": "training time",
+}
+_SECOND: Final = 1 / 3600  # of an hour
+_TIMES: Final = {
+    0.1 * _SECOND: "0.1 s",
+    _SECOND: "1 s",
+    10 * _SECOND: "10 s",
+    60 * _SECOND: "1 min",
+    600 * _SECOND: "10 min",
+    1.0: "1 h",
+    10.0: "10 h",
+}
 _SHIFT: Final = 0.16  # between methods at one dimension, so that their intervals stand side by side
 
 
@@ -115,40 +131,29 @@ def scores_by_dimension(
     """Acc, RMSE, Unc and training time by the number of parameters, ours in lines, the paper's in dashes.
 
     Both are given by panel, "accuracy", "rmse", "uncertainty" and "hours", and by method. `reference` is the mean width
-    of the intervals of the test frequencies.
+    of the intervals of the test frequencies. Intervals are those of means over data sets, at 95 %.
     """
-    named = {
-        "accuracy": "Acc: shares of test points whose intervals meet",
-        "rmse": "RMSE against test frequencies",
-        "uncertainty": "Unc: mean width of credible intervals",
-        "hours": "training, hours",
-    }
     figure = new_figure(9.2, 6.2)
     panels = figure.subplots(2, 2).ravel()
-    for axes, (panel, title) in zip(panels, named.items(), strict=True):
-        methods = list(found[panel])
-        for place, method in enumerate(methods):
-            shift = _SHIFT * (place - (len(methods) - 1) / 2)
-            _draw_series(axes, found[panel][method], method, shift)
+    every = [*found.values(), *published.values()]
+    order = sorted({parameters for panel in every for series in panel.values() for parameters in series})
+    for axes, (panel, title) in zip(panels, _PANELS.items(), strict=True):
+        for place, (method, series) in enumerate(found[panel].items()):
+            _draw_series(axes, series, order, method, _SHIFT * (place - (len(found[panel]) - 1) / 2))
         for method, series in published.get(panel, {}).items():
-            colour, marker = _METHODS.get(method, _OURS)
-            known = dict(sorted(series.items()))
-            look: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 1.0, "alpha": 0.75}
-            axes.plot(
-                _places(known, known), [mean for mean, _ in known.values()], color=colour, marker=marker,
-                markerfacecolor="none", markersize=4, label=f"{method}, the paper", **look,
-            )  # fmt: skip
+            _draw_published(axes, series, order, method)
         if panel == "uncertainty" and reference:
-            _draw_reference(axes, reference)
+            look: dict[str, Any] = {"color": "#000000", "linestyle": ":", "linewidth": 1.2}
+            mean = [each for each, _ in reference.values()]
+            axes.plot(_places(reference, order), mean, label="intervals of the test frequencies (SMC)", **look)
         dress(axes)
         axes.set_title(title, fontsize=FONT_SIZE, loc="left")
         axes.grid(axis="y", color=FAINT, linewidth=0.6)
-        _number_dimensions(axes, sorted({rates for series in found[panel].values() for rates in series}))
+        axes.set_xticks(range(len(order)), [str(parameters) for parameters in order])
         if panel == "hours":
-            axes.set_yscale("log")
-            axes.yaxis.set_minor_locator(NullLocator())
-        elif panel != "accuracy":
-            axes.set_ylim(0, None)
+            _times(axes)
+        else:
+            axes.set_ylim(None if panel == "accuracy" else 0, 1.01 if panel == "accuracy" else None)
     for axes in panels[2:]:
         axes.set_xlabel("parameters", fontsize=FONT_SIZE)
     handles: dict[str, Any] = {}
@@ -158,17 +163,14 @@ def scores_by_dimension(
     return figure
 
 
-_DIMENSIONS: Final = (2, 3, 4, 8, 12, 16, 20)
+def _places(series: Series, order: Sequence[int]) -> FloatArray:
+    """Where numbers of parameters stand: side by side, for the small ones are close and the others far apart."""
+    return np.array([order.index(parameters) for parameters in series], dtype=np.float64)
 
 
-def _places(rates: Mapping[int, Any], _: Any = None) -> list[float]:
-    """Where numbers of parameters stand: one beside the other, for few are small and the others far apart."""
-    return [float(_DIMENSIONS.index(each)) if each in _DIMENSIONS else float(each) for each in rates]
-
-
-def _draw_series(axes: Axes, series: Series, method: str, shift: float) -> None:
+def _draw_series(axes: Axes, series: Series, order: Sequence[int], method: str, shift: float) -> None:
     colour, marker = _METHODS.get(method, _OURS)
-    x = np.array(_places(series)) + shift
+    x = _places(series, order) + shift
     mean = np.array([each for each, _ in series.values()])
     half = np.array([np.nan if own is None else own for _, own in series.values()])
     axes.plot(x, mean, color=colour, marker=marker, markersize=4, linewidth=1.4, label=method)
@@ -177,17 +179,20 @@ def _draw_series(axes: Axes, series: Series, method: str, shift: float) -> None:
         axes.errorbar(x[known], mean[known], yerr=half[known], fmt="none", ecolor=colour, elinewidth=1.0, capsize=2)
 
 
-def _draw_reference(axes: Axes, reference: Series) -> None:
-    mean = [each for each, _ in reference.values()]
-    look: dict[str, Any] = {"color": "#000000", "linestyle": ":", "linewidth": 1.2}
-    axes.plot(_places(reference), mean, label="intervals of the test frequencies (SMC)", **look)
+def _draw_published(axes: Axes, series: Series, order: Sequence[int], method: str) -> None:
+    colour, marker = _METHODS.get(method, _OURS)
+    look: dict[str, Any] = {"linestyle": (0, (2, 1.5)), "linewidth": 1.0, "alpha": 0.75, "markerfacecolor": "none"}
+    mean = [each for each, _ in series.values()]
+    label = f"{method}, the paper"
+    axes.plot(_places(series, order), mean, color=colour, marker=marker, markersize=4, label=label, **look)
 
 
-def _number_dimensions(axes: Axes, rates: Sequence[int]) -> None:
-    places = {float(_DIMENSIONS.index(each)): each for each in rates if each in _DIMENSIONS}
-    axes.xaxis.set_major_locator(FixedLocator(list(places)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: str(places.get(float(round(value)), ""))))
-    axes.xaxis.set_minor_locator(NullLocator())
+def _times(axes: Axes) -> None:
+    """A log scale of times, each in the unit that people say it in."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(FixedLocator(list(_TIMES)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda hours, _: _TIMES[min(_TIMES, key=lambda t: abs(t - hours))]))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _tiles(axes: Axes, points: Points, values: FloatArray, look: Mapping[str, Any]) -> Any:

@@ -32,7 +32,8 @@ __all__ = ["NETWORKS", "PARTS", "TRUTH_RUNS", "Question", "Role", "questions"]
 
 Role: TypeAlias = Literal["train", "test", "truth", "held-out"]
 _ROLES: Final[tuple[Role, ...]] = ("train", "test", "truth", "held-out")
-PARTS: Final = (*CONFIGURATIONS, "random")
+_RATES: Final = MappingProxyType({f"r{rates:02d}": rates for rates in DIMENSIONS})
+PARTS: Final = (*CONFIGURATIONS, *_RATES, "random")
 
 # Runs at each point behind the truth; None where it is computed.
 TRUTH_RUNS: Final[Mapping[str, int | None]] = MappingProxyType(
@@ -151,19 +152,22 @@ class Question:
 
 
 def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
-    """What the parts of the paper ask, in its order: configurations by letter, and "random" for all networks.
+    """What the parts of the paper ask, in its order: configurations by letter, networks by their number of rates as in
+    r08, and "random" for all networks.
 
-    >>> [question.name for question in questions(["c", "a"])]
-    ['a', 'c']
+    >>> [question.name for question in questions(["c", "r02", "a"])]
+    ['a', 'c', 'r02/m1', 'r02/m2', 'r02/m3']
     >>> len(questions(["random"]))
     21
     """
     for part in parts:
         if part not in PARTS:
-            raise InputError(f"the paper has no part {part!r}; {nearest(part, PARTS) or f'there are {list(PARTS)}'}")
+            hint = nearest(part, PARTS) or f"there are {' '.join(PARTS)}"
+            raise InputError(f"the paper has no part {part!r}; {hint}")
     asked = [_configuration(part) for part in CONFIGURATIONS if part in parts]
-    if "random" in parts:
-        asked += [_network(rates, place) for rates in DIMENSIONS for place in range(len(NETWORKS[rates]))]
+    for part, rates in _RATES.items():
+        if part in parts or "random" in parts:
+            asked += [_network(rates, place) for place in range(len(NETWORKS[rates]))]
     return tuple(question.tried(share) for question in asked)
 
 

@@ -5,10 +5,9 @@ The order is that of the questions; of each, first its data and its truth, then 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, Final
@@ -16,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from sateen.cases.published import DIMENSIONS, TABLE_1
+from sateen.core.archive import replacing
 from sateen.core.errors import InputError, Interrupted, nearest
 from sateen.core.progress import SILENT, Progress
 from sateen.core.threads import on_one_thread
@@ -65,8 +65,6 @@ class Findings:
 
     def content(self) -> dict[str, Any]:
         """All of it as plain data."""
-        from dataclasses import asdict
-
         return {
             **self.about,
             "rows": [each.content() for each in self.rows],
@@ -108,8 +106,8 @@ class PaperWork:
             if method not in ALL_METHODS:
                 hint = nearest(method, ALL_METHODS) or f"there are {', '.join(ALL_METHODS)}"
                 raise InputError(f"the paper has no method {method!r}; {hint}")
-        if not parts or not methods or first < 1 or (seeds is not None and seeds < 1):
-            raise InputError("there must be at least one part, one method and one training set, numbered from 1 up")
+        if not parts or not methods or first < 0 or (seeds is not None and seeds < 1):
+            raise InputError("there must be at least one part, one method and one training set, numbered from 0 up")
         self.path = FilePath(folder)
         self.questions = questions(parts, share)
         self.methods = tuple(method for method in ALL_METHODS if method in methods)
@@ -152,14 +150,13 @@ class PaperWork:
 
     def write(self, findings: Findings) -> list[FilePath]:
         """Write the tables into the folder; the paths of the files."""
-        from sateen.core.archive import replacing
-
-        texts = {"table.txt": findings.text, "table.tex": findings.latex}
-        texts["table.json"] = json.dumps(findings.content(), indent=1, ensure_ascii=False) + "\n"
-        for name, text in texts.items():
-            with self.kept.folder.writing(self.path / name), replacing(self.path / name) as stream:
+        texts = {self.path / "table.txt": findings.text, self.path / "table.tex": findings.latex}
+        for file, text in texts.items():
+            with self.kept.folder.writing(file), replacing(file) as stream:
                 stream.write(text.encode())
-        return [self.path / name for name in texts]
+        numbers = self.path / "table.json"
+        self.kept.folder.write_json(numbers, findings.content())
+        return [*texts, numbers]
 
     def _pieces_of(self, question: Question) -> Iterator[Piece]:
         numbers = self.numbers(question)

@@ -153,7 +153,8 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     over = " to ".join(dict.fromkeys(map(str, (fits[0], fits[-1])))) if fits else "0"
     sets = "training set" if over == "1" else "training sets"
     yield f"RMSE in hundredths, Acc and coverage in percent; means over {over} {sets}, the shortest of the times."
-    yield f"{_BEST} The first fit of a network in a process compiles it, and takes some seconds longer."
+    yield _BEST
+    yield "The first fit of a network in a process compiles it, and takes some seconds longer."
     yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc."
     if any(row.worse for row in rows):
         yield _WORSE
