@@ -53,6 +53,11 @@ def test_a_dry_run_says_what_is_missing_and_makes_nothing(tmp_path: Path):
     assert told["seconds"]["the truth"] > 10
 
 
+def test_a_dry_run_of_guarantees_draws_nothing(tmp_path: Path):
+    assert "about 20 min" in sateen("guarantees", "--dry-run", "-o", tmp_path / "paper").stdout
+    assert not (tmp_path / "paper").exists()
+
+
 def test_more_than_an_hour_is_refused_where_nobody_can_be_asked(tmp_path: Path):
     done = sateen("l", "--preset", "faithful", "-o", tmp_path / "paper", code=1)
     assert "nobody is there to be asked; say --yes, or ask for less" in done.stderr
@@ -66,16 +71,16 @@ def test_more_than_an_hour_is_asked_on_a_terminal(answer: bytes, tmp_path: Path)
 
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "sateen", "paper", "l", "--preset", "faithful", "-o", str(tmp_path / "paper")]
-    asked = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
-    os.close(theirs)
-    said = b""
-    while b"go on? [y/N]" not in said:
-        said += os.read(ours, 1000)
-    if answer == b"\x03":
-        asked.send_signal(signal.SIGINT)
-    else:
-        os.write(ours, answer)
-    assert asked.wait(60) == 1
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as asked:
+        os.close(theirs)
+        said = b""
+        while b"go on? [y/N]" not in said:
+            said += os.read(ours, 1000)
+        if answer == b"\x03":
+            asked.send_signal(signal.SIGINT)
+        else:
+            os.write(ours, answer)
+        assert asked.wait(60) == 1
     os.close(ours)
     assert b"days" in said
     assert not (tmp_path / "paper").exists()
@@ -84,12 +89,12 @@ def test_more_than_an_hour_is_asked_on_a_terminal(answer: bytes, tmp_path: Path)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
     command = [sys.executable, "-m", "sateen", "paper", "b", *TRIED, "-m", "svi-gp", "-o", str(tmp_path)]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stages = tmp_path / "pieces" / "stages"
-    while running.poll() is None and not list(stages.glob("train1.b.*.npz")):
-        time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        while running.poll() is None and not list(stages.glob("train1.b.*.npz")):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said
     assert f"what is finished is in {tmp_path}; run the same again to go on" in said
     left = sateen("b", *TRIED, "-m", "svi-gp", "-o", tmp_path, "--dry-run").stdout
@@ -108,6 +113,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
         (["a", "--share", "0"], 2, "0.0 is not in the range 0<x<=1"),
         (["a", "--preset", "slow"], 2, "'slow' is not one of 'fast', 'faithful'"),
         (["a", "--runs", "10"], 2, "--runs is for guarantees only"),
+        (["guarantees", "--share", "0.5"], 2, "--share and --workers are for configurations and networks"),
         (["guarantees", "-m", "default"], 2, "guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default"),
         (["a", *TRIED, "-o", "/dev/null/paper"], 1, "cannot write to the folder /dev/null/paper/pieces"),
     ],

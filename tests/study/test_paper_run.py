@@ -147,6 +147,14 @@ def test_curves_are_drawn_with_thirty_test_points(done: PaperWork, tmp_path: Pat
     assert all(word in text for word in ("SVI-GP", "sateen", "beta", "1,000 test runs"))
 
 
+def test_maps_are_drawn_for_two_parameters(tmp_path: Path):
+    work = PaperWork(["c"], tmp_path, methods=("svi-gp",), seeds=1, share=0.02, workers=1)
+    (file,) = draw(work, work.run(), ".svg")
+    text = file.read_text()
+    assert file.name == "paper-c.svg"
+    assert all(word in text for word in ("truth", "SVI-GP", "gamma", "mean less truth"))
+
+
 def test_a_refusal_is_a_dash_with_its_reason(done: PaperWork, folder: Path):
     work = PaperWork(["a"], folder, **{**SMALL, "methods": ("ep-gp", "default"), "seeds": 1})
     (missing,) = work.missing()

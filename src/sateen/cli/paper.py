@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,6 +12,9 @@ from sateen.cli.options import JSON
 from sateen.cli.progress import Bar
 from sateen.cli.text import aligned, print_json
 from sateen.core.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from sateen.study.paper_run import PaperWork
 
 __all__ = ["paper"]
 
@@ -111,44 +114,36 @@ def paper(
     guarantees = "guarantees" in parts
     if runs and not guarantees:
         raise click.UsageError("--runs is for guarantees only")
+    if not learned and (preset != "fast" or share != 1 or workers):
+        raise click.UsageError("--preset, --share and --workers are for configurations and networks only")
     if guarantees and methods == ("default",):
         raise click.UsageError("guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default")
     told: dict[str, Any] = {"parts": list(parts), "seed": seed}
     if learned:
-        told |= _learn(learned, folder, preset, methods, seeds, seed, share, workers, suffix, yes, dry_run, as_json)
-    if guarantees and not dry_run:
-        files = _guarantees(folder, methods, runs, seeds, seed, suffix)
-        told["files"] = [*told.get("files", []), *files]
-        if not as_json:
-            click.echo("\n".join(files))
+        from sateen.study.paper_run import PaperWork
+
+        asked: dict[str, Any] = {"preset": preset, "methods": methods or _METHODS, "seeds": seeds, "first": seed}
+        work = PaperWork(learned, folder, **asked, share=share, workers=workers, progress=Bar())
+        told |= _forecast(work, as_json) if dry_run else _learn(work, suffix, yes, as_json)
+    if guarantees:
+        told |= _guarantees(folder, methods, runs, seeds, seed, suffix, dry_run, as_json, told.get("files", []))
     if as_json:
         print_json(told)
 
 
-def _learn(
-    parts: Sequence[str],
-    folder: str,
-    preset: str,
-    methods: tuple[str, ...],
-    seeds: int | None,
-    seed: int,
-    share: float,
-    workers: int | None,
-    suffix: str,
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> dict[str, Any]:
-    """The table and the figures of configurations and random networks."""
-    from sateen.study.paper_figures import draw
-    from sateen.study.paper_run import PaperWork
-
-    asked: dict[str, Any] = {"preset": preset, "methods": methods or _METHODS, "seeds": seeds, "first": seed}
-    work = PaperWork(parts, folder, **asked, share=share, workers=workers, progress=Bar())
+def _forecast(work: PaperWork, as_json: bool) -> dict[str, Any]:
+    """What is missing, and about how long it takes."""
     forecast = work.forecast()
-    _tell(forecast, len(work.missing()), len(work.pieces), to_stderr=as_json or not dry_run)
-    if dry_run:
-        return {"missing": len(work.missing()), "pieces": len(work.pieces), "seconds": forecast}
+    _tell(work, forecast, to_stderr=as_json)
+    return {"missing": len(work.missing()), "pieces": len(work.pieces), "seconds": forecast}
+
+
+def _learn(work: PaperWork, suffix: str, yes: bool, as_json: bool) -> dict[str, Any]:
+    """The tables and the figures of configurations and networks."""
+    from sateen.study.paper_figures import draw
+
+    forecast = work.forecast()
+    _tell(work, forecast, to_stderr=True)
     _consent(sum(forecast.values()), yes)
     try:
         findings = work.run()
@@ -169,21 +164,31 @@ def _guarantees(
     seeds: int | None,
     seed: int,
     suffix: str,
-) -> list[str]:
-    """The figures about guarantees."""
+    dry_run: bool,
+    as_json: bool,
+    before: Sequence[str],
+) -> dict[str, Any]:
+    """The figures about guarantees; the files of all figures, with those that were drawn before."""
     from sateen.study.guarantee_figures import LEARNERS, paper_figures
 
+    if dry_run:
+        click.echo("guarantees take about 20 min; fewer --runs, --seeds and --methods take less", err=as_json)
+        return {}
     asked: dict[str, Any] = {"runs": runs} if runs else {}
     if methods:
         asked["learners"] = tuple(name for name in LEARNERS if name.lower() in methods)
-    files = paper_figures(folder, **asked, trainings=seeds or 5, seed=seed, suffix=suffix, progress=Bar())
-    return [str(file) for file in files]
+    drawn = paper_figures(folder, **asked, trainings=seeds or 5, seed=seed, suffix=suffix, progress=Bar())
+    files = [str(file) for file in drawn]
+    if not as_json:
+        click.echo("\n".join(files))
+    return {"files": [*before, *files]}
 
 
-def _tell(forecast: dict[str, float], missing: int, pieces: int, *, to_stderr: bool) -> None:
+def _tell(work: PaperWork, forecast: dict[str, float], *, to_stderr: bool) -> None:
     """What is to do, and about how long it takes."""
     from sateen.study.paper_forecast import in_words
 
+    missing, pieces = len(work.missing()), len(work.pieces)
     if not missing:
         click.echo(f"all of {pieces:,} pieces are there", err=to_stderr)
         return

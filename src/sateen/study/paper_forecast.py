@@ -35,9 +35,9 @@ _FIT: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
         | dict(zip(map(str, DIMENSIONS), (7, 12, 16, 40, 60, 80, 100), strict=True)),
         "svi-gp": dict(zip(_LETTERS, (0.3, 0.6, 2.0, 0.5, 2.0, 0.2, 1.1, 2.9, 2.6, 60), strict=True))
         | dict(zip(map(str, DIMENSIONS), (4, 8, 9, 20, 30, 40, 50), strict=True)),
-        "svi-bnn": dict(zip(_LETTERS, (2, 3, 2.5, 2, 2.5, 2, 2.2, 6, 7, 60), strict=True))
-        | dict(zip(map(str, DIMENSIONS), (5, 5, 6, 8, 10, 12, 15), strict=True)),
-        "default": dict(zip(_LETTERS, (0.3, 0.6, 2.0, 0.5, 2.0, 0.2, 1.1, 2.9, 2.6, 40), strict=True))
+        "svi-bnn": dict(zip(_LETTERS, (4, 5, 5, 4, 5, 4, 4, 7, 8, 60), strict=True))
+        | dict(zip(map(str, DIMENSIONS), (8, 8, 9, 12, 14, 16, 18), strict=True)),
+        "default": dict(zip(_LETTERS, (0.3, 0.6, 2.0, 0.5, 2.0, 0.2, 1.1, 2.9, 2.6, 60), strict=True))
         | dict(zip(map(str, DIMENSIONS), (6, 8, 9, 28, 30, 28, 17), strict=True)),
     }
 )
