@@ -22,8 +22,9 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Prediction
 from sateen.core.progress import Progress
+from sateen.core.space import Points
 from sateen.study.folder import Kept, ResultFolder, fingerprint, read_sealed
-from sateen.study.paper_questions import Question, Role
+from sateen.study.paper_questions import Question, Set
 from sateen.study.paper_rows import Fit, Lift
 from sateen.study.planning import plan_from_content
 from sateen.study.recipes import preset
@@ -80,19 +81,20 @@ class Pieces:
         faithful = self.preset == "faithful" and method != "ep-gp"
         return preset(f"{method}-faithful" if faithful else method)
 
-    def observed(self, question: Question, role: Role, number: int = 0) -> Piece:
+    def observed(self, question: Question, role: Set, number: int = 0) -> Piece:
         """The observations of a set, for every function of the question."""
         design = question.train if role == "train" else question.test
         runs = question.truth_runs if role == "truth" else design.runs
         assert runs is not None  # a truth without runs is computed
 
+        files = {name: kept.file for name, kept in self._data(question, role, number).items()}
+
         def make() -> Save:
-            return self._simulate(question, role, number, question.points(role, number), runs)
+            return self._simulate(question, question.points(role, number), runs, question.run_seed(role, number), files)
 
         said = {"train": f"training set {number}", "test": "test set", "truth": "truth"}[role]
-        files = tuple(kept.file for kept in self._data(question, role, number).values())
         kind = "truth" if role == "truth" else "data"
-        return Piece(f"{question.name}: {said}", kind, question, files, make, runs=runs * design.points)
+        return Piece(f"{question.name}: {said}", kind, question, (*files.values(),), make, runs=runs * design.points)
 
     def truth(self, question: Question) -> Piece:
         """The probability at the test points, computed or from many runs."""
@@ -168,7 +170,8 @@ class Pieces:
         def make_runs() -> Save:
             chosen = plan_from_content(plan.value())
             points = question.uniform(_CALIBRATIONS * chosen.points)
-            return self._simulate(question, "held-out", 0, points, chosen.runs, files={function: runs.file})
+            seed = question.run_seed("held-out")
+            return self._simulate(question, points, chosen.runs, seed, {function: runs.file})
 
         def make() -> Save:
             chosen = plan_from_content(plan.value())
@@ -211,7 +214,7 @@ class Pieces:
         """The test set of a function."""
         return self._data(question, "test")[function].value()
 
-    def _data(self, question: Question, role: Role, number: int = 0) -> Mapping[str, Kept[Observations]]:
+    def _data(self, question: Question, role: Set, number: int = 0) -> Mapping[str, Kept[Observations]]:
         """The files of a set, by function."""
         design = question.train if role == "train" else question.test
         runs = question.truth_runs if role == "truth" else design.runs
@@ -221,6 +224,10 @@ class Pieces:
             function: self._kept(f"{numbered}.{function}", {**asked, "formula": _told(formula)}, ".npz")
             for function, formula in question.formulas.items()
         }
+
+    def _known(self, question: Question, function: str) -> Kept[Any]:
+        """The file of the truth, computed or from runs."""
+        return self._exact(question) if question.truth_runs is None else self._data(question, "truth")[function]
 
     def _exact(self, question: Question) -> Kept[dict[str, Any]]:
         asked = {**self._about(question), "role": "exact", "design": asdict(question.test)}
@@ -232,8 +239,7 @@ class Pieces:
         name = f"fit.{function}.{method}.{number}"
         about = {"method": method, "settings": recipe and asdict(recipe), "number": number}
         sets = [self._data(question, "train", number)[function].key, self._data(question, "test")[function].key]
-        known = self._exact(question) if question.truth_runs is None else self._data(question, "truth")[function]
-        return self._sealed(name, {"sateen": _version(), **about, "sets": [*sets, known.key]})
+        return self._sealed(name, {"sateen": _version(), **about, "sets": [*sets, self._known(question, function).key]})
 
     def _posterior(self, question: Question, function: str, number: int) -> Kept[Any]:
         """The file of what our default has learned."""
@@ -245,11 +251,11 @@ class Pieces:
         """The files of the plan, of the runs and of the outcome of the calibrations."""
         promise = {"level": _LEVEL, "confidence": _CONFIDENCE, "budget": _BUDGET, "calibrations": _CALIBRATIONS}
         asked = {**promise, "share": question.share, "posterior": self._posterior(question, function, number).key}
-        test = self._data(question, "test")[function].key
+        truth = self._known(question, function).key
         return (
             self._sealed(f"plan.{function}.{number}", {**asked, "piece": "plan"}),
             self._kept(f"held-out.{function}.{number}", {**asked, "piece": "runs"}, ".npz"),
-            self._sealed(f"lift.{function}.{number}", {**asked, "piece": "lift", "test": test}),
+            self._sealed(f"lift.{function}.{number}", {**asked, "piece": "lift", "truth": truth}),
         )
 
     def _about(self, question: Question) -> dict[str, Any]:
@@ -265,26 +271,17 @@ class Pieces:
         return self._kept(name, asked, ".json", read_sealed)
 
     def _simulate(
-        self,
-        question: Question,
-        role: Role,
-        number: int,
-        points: Any,
-        runs: int,
-        files: Mapping[str, FilePath] | None = None,
+        self, question: Question, points: Points, runs: int, seed: int, files: Mapping[str, FilePath]
     ) -> Save:
         """The runs of a set; a store keeps them while they are made, and goes when they are written."""
         from sateen.sampling.observe import observe
 
-        places = files or {name: kept.file for name, kept in self._data(question, role, number).items()}
-        store = next(iter(places.values())).with_suffix(".db")
+        store = next(iter(files.values())).with_suffix(".db")
         options: dict[str, Any] = {"workers": self.workers, "store": store, "progress": self.progress}
-        found = observe(
-            question.model, dict(question.formulas), points, runs, seed=question.run_seed(role, number), **options
-        )
+        found = observe(question.model, dict(question.formulas), points, runs, seed=seed, **options)
 
         def save() -> None:
-            for name, file in places.items():
+            for name, file in files.items():
                 found[name].save(file)
             for rest in store.parent.glob(f"{store.name}*"):
                 rest.unlink()

@@ -28,9 +28,10 @@ from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 
-__all__ = ["NETWORKS", "PARTS", "TRUTH_RUNS", "Question", "Role", "questions"]
+__all__ = ["NETWORKS", "PARTS", "TRUTH_RUNS", "Question", "Role", "Set", "questions"]
 
-Role: TypeAlias = Literal["train", "test", "truth", "held-out"]
+Set: TypeAlias = Literal["train", "test", "truth"]
+Role: TypeAlias = Set | Literal["held-out"]
 _ROLES: Final[tuple[Role, ...]] = ("train", "test", "truth", "held-out")
 _RATES: Final = MappingProxyType({f"r{rates:02d}": rates for rates in DIMENSIONS})
 PARTS: Final = (*CONFIGURATIONS, *_RATES, "random")
@@ -117,7 +118,7 @@ class Question:
         train, test = (self._fewer(design, share) for design in (self.train, self.test))
         return replace(self, train=train, test=test, truth_runs=runs if share < 1 else self.truth_runs, share=share)
 
-    def points(self, role: Role, number: int = 0) -> Points:
+    def points(self, role: Set, number: int = 0) -> Points:
         """The parameter values of a set; the truth is asked at the test points."""
         if role == "train":
             return self.train.draw(self.space, self._seeds(role, number)[0])
