@@ -83,7 +83,7 @@ def test_the_command_writes_the_figures_and_numbers_that_the_library_does(tmp_pa
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["guarantee"], 2, "is not 'guarantees'"),
+        (["guarantee"], 2, "the paper has no part 'guarantee'; did you mean guarantees?"),
         (["guarantees", "--runs", "10,x"], 2, "'10,x' is not a list of whole numbers such as 10,50,500"),
         (["guarantees", "-m", "gp"], 2, "is not one of"),
         (["guarantees", "-o", "/dev/null/figures"], 1, "cannot make the folder /dev/null/figures: Not a directory"),

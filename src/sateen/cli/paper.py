@@ -1,19 +1,47 @@
-"""The command `paper`: what the paper shows, computed and drawn anew."""
+"""The command `paper`: what the paper shows, computed and drawn anew, with the published figures beside."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from sateen.cli.options import JSON, SEED
+from sateen.cli.options import JSON
 from sateen.cli.progress import Bar
-from sateen.cli.text import print_json
+from sateen.cli.text import aligned, print_json
+from sateen.core.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from sateen.study.paper_run import PaperWork
 
 __all__ = ["paper"]
 
-_PARTS: Final = ("guarantees",)
-_METHODS: Final = ("EP-GP", "SVI-GP", "SVI-BNN")
+_LETTERS: Final = tuple("abcdefghil")
+_NETWORKS: Final = ("r02", "r03", "r04", "r08", "r12", "r16", "r20")
+_PARTS: Final = (*_LETTERS, "all", *_NETWORKS, "random", "guarantees")
+_METHODS: Final = ("ep-gp", "svi-gp", "svi-bnn", "default")
+_LONG: Final = 3600.0  # seconds, before which a question is asked
+
+
+def _parts(ctx: click.Context, argument: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Every part once, and `all` as its letters."""
+    for part in given:
+        if part not in _PARTS:
+            hint = nearest(part, _PARTS) or f"there are {' '.join(_PARTS)}"
+            raise click.BadParameter(f"the paper has no part {part!r}; {hint}")
+    wanted = {*given, *(_LETTERS if "all" in given else ())} - {"all"}
+    return tuple(part for part in _PARTS if part in wanted)
+
+
+def _methods(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The methods in `ep-gp,svi-gp`, in the order of the table."""
+    named = [name.strip().lower() for text in given for name in text.split(",")]
+    for name in named:
+        if name not in _METHODS:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(_METHODS)}")
+    return tuple(method for method in _METHODS if method in named)
 
 
 def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, ...] | None:
@@ -29,44 +57,155 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
     return found
 
 
-@click.command(short_help="The paper's figures, each with ours beside.")
-@click.argument("part", type=click.Choice(_PARTS))
-@click.option("-m", "--method", "methods", type=click.Choice(_METHODS, case_sensitive=False), multiple=True,
-              help="Only this learner; repeatable. All three if not said.")  # fmt: skip
-@click.option("--runs", callback=_runs, metavar="M,...", help="Runs per training point; 10,20,50,100,200,500.")
-@click.option("--seeds", "trainings", type=click.IntRange(1), default=5, show_default=True, help="Trainings of each.")
+@click.command(short_help="The paper's tables and figures, with ours beside.")
+@click.argument("parts", nargs=-1, required=True, callback=_parts, metavar="PART...")
+@click.option("--preset", type=click.Choice(["fast", "faithful"]), default="fast", show_default=True,
+              help="faithful: SVI-GP and SVI-BNN with the paper's own settings, which takes days.")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(1), metavar="K",
+              help="Training sets; if not said 3 of a configuration, 1 of a network, 5 for guarantees.")  # fmt: skip
+@click.option("-m", "--methods", "--method", callback=_methods, multiple=True, metavar="NAME,...",
+              help="Only these of ep-gp, svi-gp, svi-bnn and default, which is what learn chooses.")  # fmt: skip
+@click.option("-o", "--output", "folder", default="paper", show_default=True, metavar="FOLDER", help="For all files.")
+@click.option("--yes", is_flag=True, help="Ask nothing, however long it takes.")
+@click.option("--dry-run", is_flag=True, help="Only say what is missing, and about how long it takes.")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, metavar="S",
+              help="Look at a share of the points only, to try it.")  # fmt: skip
+@click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
 @click.option("--suffix", type=click.Choice([".png", ".svg", ".pdf"]), default=".svg", show_default=True)
-@click.option("-o", "--output", "folder", default="paper", show_default=True, metavar="FOLDER", help="For the files.")
-@SEED
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="All processors simulate if not said.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
+              help="Number of the first training set.")  # fmt: skip
 @JSON
 def paper(
-    part: str,
+    parts: tuple[str, ...],
+    preset: str,
+    seeds: int | None,
     methods: tuple[str, ...],
-    runs: tuple[int, ...] | None,
-    trainings: int,
-    suffix: str,
     folder: str,
+    yes: bool,
+    dry_run: bool,
+    share: float,
+    runs: tuple[int, ...] | None,
+    suffix: str,
+    workers: int | None,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Compute and draw a part of the paper, on its configuration (a).
-
-    `guarantees`: how wide Bayesian, ICP, NICP and Chernoff bands are as the runs per point grow, the bands over the
-    parameter, and PAC-Bayes bounds beside ICP and NICP; each with the lift beside it. The numbers are kept as JSON.
-    All of it takes about a quarter of an hour; one learner, fewer --runs and fewer --seeds take less.
+    """Compute and draw parts of the paper. PART is one or more of
 
     \b
-    sateen paper guarantees
+    a b c d e f g h i l  its configurations: the table of errors, accuracies and widths, with curves and maps
+    all                  all of these
+    random               random networks with 2 to 20 parameters, three of each with three properties
+    r02 r03 r04 r08 ...  those with so many parameters
+    guarantees           how wide bands with guarantees are, on configuration (a)
+
+    Our table stands beside the published one, as text, JSON and LaTeX. Every data set, truth, fit and calibration is
+    kept in the folder: what was stopped goes on where it was when the same is run again.
+
+    \b
+    sateen paper a b
+    sateen paper all --seeds 5 -o tables
+    sateen paper random --methods svi-gp,default --dry-run
+    sateen paper a --share 0.05 -o tried
     sateen paper guarantees -m svi-gp --runs 20,100 --seeds 2 -o figures
     """
-    from sateen.study.guarantee_figures import paper_figures
+    learned = [part for part in parts if part != "guarantees"]
+    guarantees = "guarantees" in parts
+    if runs and not guarantees:
+        raise click.UsageError("--runs is for guarantees only")
+    if not learned and (preset != "fast" or share != 1 or workers):
+        raise click.UsageError("--preset, --share and --workers are for configurations and networks only")
+    if guarantees and methods == ("default",):
+        raise click.UsageError("guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default")
+    told: dict[str, Any] = {"parts": list(parts), "seed": seed}
+    if learned:
+        from sateen.study.paper_run import PaperWork
 
+        asked: dict[str, Any] = {"preset": preset, "methods": methods or _METHODS, "seeds": seeds, "first": seed}
+        work = PaperWork(learned, folder, **asked, share=share, workers=workers, progress=Bar())
+        told |= _forecast(work, as_json) if dry_run else _learn(work, suffix, yes, as_json)
+    if guarantees:
+        told |= _guarantees(folder, methods, runs, seeds, seed, suffix, dry_run, as_json, told.get("files", []))
+    if as_json:
+        print_json(told)
+
+
+def _forecast(work: PaperWork, as_json: bool) -> dict[str, Any]:
+    """What is missing, and about how long it takes."""
+    forecast = work.forecast()
+    _tell(work, forecast, to_stderr=as_json)
+    return {"missing": len(work.missing()), "pieces": len(work.pieces), "seconds": forecast}
+
+
+def _learn(work: PaperWork, suffix: str, yes: bool, as_json: bool) -> dict[str, Any]:
+    """The tables and the figures of configurations and networks."""
+    from sateen.study.paper_figures import draw
+
+    forecast = work.forecast()
+    _tell(work, forecast, to_stderr=True)
+    _consent(sum(forecast.values()), yes)
+    try:
+        findings = work.run()
+    except KeyboardInterrupt as stop:
+        click.echo(f"{stop}", err=True)
+        raise
+    files = [str(file) for file in (*work.write(findings), *draw(work, findings, suffix))]
+    if not as_json:
+        click.echo(findings.text)
+        click.echo("\n".join(files))
+    return {**findings.content(), "files": files}
+
+
+def _guarantees(
+    folder: str,
+    methods: tuple[str, ...],
+    runs: tuple[int, ...] | None,
+    seeds: int | None,
+    seed: int,
+    suffix: str,
+    dry_run: bool,
+    as_json: bool,
+    before: Sequence[str],
+) -> dict[str, Any]:
+    """The figures about guarantees; the files of all figures, with those that were drawn before."""
+    from sateen.study.guarantee_figures import LEARNERS, paper_figures
+
+    if dry_run:
+        click.echo("guarantees take about 20 min; fewer --runs, --seeds and --methods take less", err=as_json)
+        return {}
     asked: dict[str, Any] = {"runs": runs} if runs else {}
     if methods:
-        asked["learners"] = tuple(dict.fromkeys(methods))
-    files = paper_figures(folder, **asked, trainings=trainings, seed=seed, suffix=suffix, progress=Bar())
-    told = [str(file) for file in files]
-    if as_json:
-        print_json({"part": part, "seed": seed, "files": told})
-    else:
-        click.echo("\n".join(told))
+        asked["learners"] = tuple(name for name in LEARNERS if name.lower() in methods)
+    drawn = paper_figures(folder, **asked, trainings=seeds or 5, seed=seed, suffix=suffix, progress=Bar())
+    files = [str(file) for file in drawn]
+    if not as_json:
+        click.echo("\n".join(files))
+    return {"files": [*before, *files]}
+
+
+def _tell(work: PaperWork, forecast: dict[str, float], *, to_stderr: bool) -> None:
+    """What is to do, and about how long it takes."""
+    from sateen.study.paper_forecast import in_words
+
+    missing, pieces = len(work.missing()), len(work.pieces)
+    if not missing:
+        click.echo(f"all of {pieces:,} pieces are there", err=to_stderr)
+        return
+    total = in_words(sum(forecast.values()))
+    click.echo(f"{missing:,} of {pieces:,} pieces are to be made, which takes about {total}:", err=to_stderr)
+    for line in aligned([(name, in_words(seconds)) for name, seconds in forecast.items()]):
+        click.echo(f"  {line}", err=to_stderr)
+
+
+def _consent(seconds: float, yes: bool) -> None:
+    """Go on if it is short or agreed to; ask on a terminal, and refuse elsewhere, where nobody would answer."""
+    from sateen.study.paper_forecast import in_words
+
+    if yes or seconds <= _LONG:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(
+            f"this takes about {in_words(seconds)}, and nobody is there to be asked; say --yes, or ask for less"
+        )
+    click.confirm("go on?", abort=True, err=True)

@@ -1,0 +1,124 @@
+"""`sateen paper` on the command line: what it says, asks and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sateen.cli import main
+
+TRIED = ("--share", "0.02", "--seeds", "1", "--workers", "1")
+
+
+def sateen(*arguments: str | Path, code: int = 0) -> Result:
+    done = CliRunner().invoke(main, ["paper", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_a_configuration_is_told_as_text_json_latex_and_a_figure(tmp_path: Path):
+    asked = ("a", *TRIED, "-m", "SVI-GP,default", "-o", tmp_path / "paper")
+    done = sateen(*asked)
+    lines = done.stdout.splitlines()
+    names = ["table.txt", "table.tex", "table.json", "paper-a.svg"]
+    assert lines[-4:] == [str(tmp_path / "paper" / name) for name in names]
+    assert all(Path(line).is_file() for line in lines[-4:])
+    assert any(line.startswith("   sateen (svi-gp)") for line in lines)
+    assert "pieces are to be made, which takes about" in done.stderr
+    assert "a: svi-gp, training set 1" in done.stderr
+    again = sateen(*asked, "--json")
+    assert again.stderr.splitlines() == ["all of 8 pieces are there"]
+    told = json.loads(again.stdout)
+    kept = json.loads((tmp_path / "paper" / "table.json").read_text())
+    assert [row["method"] for row in told["rows"]] == ["svi-gp", "default"]
+    assert {key: told[key] for key in kept} == kept
+    assert told["parts"] == ["a"]
+
+
+def test_a_dry_run_says_what_is_missing_and_makes_nothing(tmp_path: Path):
+    done = sateen("all", "random", "--dry-run", "-o", tmp_path / "paper")
+    assert "515 of 515 pieces are to be made, which takes about" in done.stdout
+    assert "fits of svi-bnn" in done.stdout
+    assert not (tmp_path / "paper").exists()
+    told = json.loads(sateen("l", "--dry-run", "--json", "-o", tmp_path / "paper").stdout)
+    assert told["missing"] == told["pieces"] == 20
+    assert told["seconds"]["the truth"] > 10
+
+
+def test_a_dry_run_of_guarantees_draws_nothing(tmp_path: Path):
+    assert "about 20 min" in sateen("guarantees", "--dry-run", "-o", tmp_path / "paper").stdout
+    assert not (tmp_path / "paper").exists()
+
+
+def test_more_than_an_hour_is_refused_where_nobody_can_be_asked(tmp_path: Path):
+    done = sateen("l", "--preset", "faithful", "-o", tmp_path / "paper", code=1)
+    assert "nobody is there to be asked; say --yes, or ask for less" in done.stderr
+    assert not (tmp_path / "paper").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal is made by pty, which Windows has not")
+@pytest.mark.parametrize("answer", [b"n\n", b"\x03"])
+def test_more_than_an_hour_is_asked_on_a_terminal(answer: bytes, tmp_path: Path):
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "sateen", "paper", "l", "--preset", "faithful", "-o", str(tmp_path / "paper")]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as asked:
+        os.close(theirs)
+        said = b""
+        while b"go on? [y/N]" not in said:
+            said += os.read(ours, 1000)
+        if answer == b"\x03":
+            asked.send_signal(signal.SIGINT)
+        else:
+            os.write(ours, answer)
+        assert asked.wait(60) == 1
+    os.close(ours)
+    assert b"days" in said
+    assert not (tmp_path / "paper").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
+    command = [sys.executable, "-m", "sateen", "paper", "b", *TRIED, "-m", "svi-gp", "-o", str(tmp_path)]
+    stages = tmp_path / "pieces" / "stages"
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        while running.poll() is None and not list(stages.glob("train1.b.*.npz")):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert f"what is finished is in {tmp_path}; run the same again to go on" in said
+    left = sateen("b", *TRIED, "-m", "svi-gp", "-o", tmp_path, "--dry-run").stdout
+    assert "of 4 pieces are to be made" in left
+    assert not left.startswith("4")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ([], 2, "Missing argument 'PART...'"),
+        (["k"], 2, "the paper has no part 'k'; there are a b c d e f g h i l all r02"),
+        (["randon"], 2, "did you mean random?"),
+        (["a", "-m", "gp"], 2, "'gp' is not one of ep-gp, svi-gp, svi-bnn, default"),
+        (["a", "--seeds", "0"], 2, "0 is not in the range x>=1"),
+        (["a", "--share", "0"], 2, "0.0 is not in the range 0<x<=1"),
+        (["a", "--preset", "slow"], 2, "'slow' is not one of 'fast', 'faithful'"),
+        (["a", "--runs", "10"], 2, "--runs is for guarantees only"),
+        (["guarantees", "--share", "0.5"], 2, "--share and --workers are for configurations and networks"),
+        (["guarantees", "-m", "default"], 2, "guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default"),
+        (["a", *TRIED, "-o", "/dev/null/paper"], 1, "cannot write to the folder /dev/null/paper/pieces"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_the_work(options: list[str], code: int, said: str):
+    done = sateen(*options, code=code)
+    assert done.stdout == ""
+    assert said in " ".join(done.stderr.split())
