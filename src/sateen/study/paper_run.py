@@ -17,10 +17,10 @@ import numpy as np
 from sateen.cases.published import DIMENSIONS, TABLE_1
 from sateen.core.archive import replacing
 from sateen.core.errors import InputError, Interrupted, nearest
+from sateen.core.interrupts import heeding_interrupts
 from sateen.core.progress import SILENT, Progress
 from sateen.core.threads import on_one_thread
 from sateen.study.folder import ResultFolder
-from sateen.core.interrupts import heeding_interrupts
 from sateen.study.paper_forecast import expected, in_words
 from sateen.study.paper_pieces import Piece, Pieces
 from sateen.study.paper_questions import Question, questions
