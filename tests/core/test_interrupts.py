@@ -103,3 +103,24 @@ def test_where_ctrl_c_is_ignored_it_stays_so() -> None:
             press()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_heeded_it_comes_in_the_place_of_an_error_that_was_made_of_it() -> None:
+    def work() -> None:
+        with heeding_interrupts():
+            try:
+                press()
+            except KeyboardInterrupt:
+                raise RuntimeError("a compiler that was interrupted") from None
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+def test_an_error_without_ctrl_c_is_that_error() -> None:
+    def work() -> None:
+        with heeding_interrupts():
+            raise RuntimeError("something else")
+
+    with pytest.raises(RuntimeError, match="something else"):
+        work()

@@ -16,10 +16,15 @@ def heeding_interrupts() -> Iterator[None]:
     """Raises KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it, whoever caught it there.
 
     A fit that Ctrl-C ends returns the best it has. Where it is one of several that a plan or a comparison makes, the
-    rest would go on with it, and what comes out would depend on when the key was pressed.
+    rest would go on with it, and what comes out would depend on when the key was pressed. An error of the block after
+    Ctrl-C is taken for its consequence: a compiler makes one of it.
     """
     with _listening(at_once=True) as pressed:
-        yield
+        try:
+            yield
+        except Exception:
+            if not pressed:
+                raise
     if pressed:
         raise KeyboardInterrupt
 
