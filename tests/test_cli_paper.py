@@ -64,13 +64,20 @@ def test_more_than_an_hour_is_refused_where_nobody_can_be_asked(tmp_path: Path):
     assert not (tmp_path / "paper").exists()
 
 
+# Where the tests run in the background, SIGINT may be ignored from birth: so it is set first.
+HEARING = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from sateen.cli import main; main(prog_name='sateen')"
+)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal is made by pty, which Windows has not")
 @pytest.mark.parametrize("answer", [b"n\n", b"\x03"])
 def test_more_than_an_hour_is_asked_on_a_terminal(answer: bytes, tmp_path: Path):
     import pty
 
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "sateen", "paper", "l", "--preset", "faithful", "-o", str(tmp_path / "paper")]
+    command = [sys.executable, "-c", HEARING, "paper", "l", "--preset", "faithful", "-o", str(tmp_path / "paper")]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as asked:
         os.close(theirs)
         said = b""
@@ -88,7 +95,7 @@ def test_more_than_an_hour_is_asked_on_a_terminal(answer: bytes, tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
-    command = [sys.executable, "-m", "sateen", "paper", "b", *TRIED, "-m", "svi-gp", "-o", str(tmp_path)]
+    command = [sys.executable, "-c", HEARING, "paper", "b", *TRIED, "-m", "svi-gp", "-o", str(tmp_path)]
     stages = tmp_path / "pieces" / "stages"
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         while running.poll() is None and not list(stages.glob("train1.b.*.npz")):
