@@ -1,6 +1,8 @@
-"""How the suite runs: every example that hypothesis draws is fixed by the test itself, so a run can be repeated."""
+"""How the suite runs: examples that hypothesis draws are fixed by the test itself, so that a run can be repeated."""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +13,7 @@ settings.register_profile(
 # For a search with fresh examples: pytest --hypothesis-profile=search
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("reproducible")
+
+# In the background, and in the workers of pytest-xdist, SIGINT is ignored from birth, in child processes too; tests of
+# Ctrl-C press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,19 +44,15 @@ class Browser:
         # Far from 3 and 4, so that neither is overwritten by the other.
         high = [fcntl.fcntl(each, fcntl.F_DUPFD, 20) for each in (theirs, answers)]
 
-        def wire() -> None:
-            os.dup2(high[0], 3)
-            os.dup2(high[1], 4)
-
+        wired = f"import os, sys; os.dup2({high[0]}, 3); os.dup2({high[1]}, 4); os.execv(sys.argv[1], sys.argv[1:])"
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
         options += ["--no-first-run", "--disable-extensions", f"--user-data-dir={profile}", "--window-size=1200,900"]
         self.process = subprocess.Popen(
-            [CHROMIUM, *options, "about:blank"],
+            [sys.executable, "-c", wired, CHROMIUM, *options, "about:blank"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=wire,
-            pass_fds=(3, 4),
+            pass_fds=high,
         )
         for each in (theirs, answers, *high):
             os.close(each)

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
@@ -159,11 +158,9 @@ class TestOthers:
         small().run(folder)
 
 
-def at_most(size: int) -> Callable[[], None]:
-    """Lets a process write no file of more than `size` bytes, as on a disk that is full."""
-    import resource
-
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+def with_files_of_at_most(size: int) -> str:
+    """The beginning of a program that may write no file of more than `size` bytes, as on a disk that is full."""
+    return f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
 
 
 @POSIX
@@ -171,8 +168,8 @@ def at_most(size: int) -> Callable[[], None]:
 def test_on_a_full_disk_the_run_says_so_and_goes_on_when_there_is_room(done: Path, tmp_path: Path, limit: int) -> None:
     file = tmp_path / "decay.toml"
     file.write_text(SMALL)
-    command = [sys.executable, "-c", RUN, str(file)]
-    full = subprocess.run(command, preexec_fn=at_most(limit), capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", with_files_of_at_most(limit) + RUN, str(file)]
+    full = subprocess.run(command, capture_output=True, text=True, check=False)
     assert full.returncode == 1
     said = full.stderr.strip().splitlines()
     assert any("StoreError: " in line for line in said), full.stderr
