@@ -204,8 +204,12 @@ def _consent(seconds: float, yes: bool) -> None:
 
     if yes or seconds <= _LONG:
         return
-    if not sys.stdin.isatty():
+    if not _somebody_is_there():
         raise InputError(
             f"this takes about {in_words(seconds)}, and nobody is there to be asked; say --yes, or ask for less"
         )
     click.confirm("go on?", abort=True, err=True)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
