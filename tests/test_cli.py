@@ -313,7 +313,7 @@ class TestUsage:
 
     def test_help_lists_the_commands_in_the_order_of_the_work(self) -> None:
         lines = sateen("--help").stdout.partition("Commands:\n")[2].splitlines()[:3]
-        assert [line.split()[0] for line in lines] == ["inspect", "simulate", "monitor"]
+        assert [line.split()[0] for line in lines] == ["inspect", "init", "run"]
 
     def test_help_of_monitor_says_that_the_verdict_is_no_exit_code(self) -> None:
         assert "The exit code is 0 whatever the verdict." in sateen("monitor", "-h").stdout
@@ -321,7 +321,7 @@ class TestUsage:
     def test_the_version_is_the_librarys(self) -> None:
         assert sateen("--version").stdout == f"sateen {st.__version__}\n"
 
-    @pytest.mark.parametrize(("typed", "hint"), [("simulat", "did you mean simulate?"), ("qqq", "inspect, simulate")])
+    @pytest.mark.parametrize(("typed", "hint"), [("simulat", "did you mean simulate?"), ("qqq", "inspect, init, run")])
     def test_an_unknown_command_is_told_the_nearest(self, typed: str, hint: str) -> None:
         assert f"there is no command {typed}; " in sateen(typed, code=2).stderr
         assert hint in sateen(typed, code=2).stderr

@@ -23,7 +23,7 @@ __all__ = ["inspect", "plausible_ranges"]
 _DIGITS: Final = 6  # of the ends of a range that is only proposed
 
 
-@click.command(short_help="What a model says, what properties or a study ask, or what was learned.")
+@click.command(short_help="What a model, properties or a study say, or what was learned.")
 @click.argument("model", metavar="FILE")
 @CONST
 @click.option("-p", "--property", "properties", metavar="FILE.props", help="Also what a file of properties asks of it.")

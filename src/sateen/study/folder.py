@@ -143,7 +143,7 @@ class ResultFolder:
                 raise StoreError(
                     f"another run is at work in {self.path}\n  wait until it has ended, or choose another folder"
                 )
-            for part in self.stages.glob(".*.part"):
+            for part in (*self.stages.glob(".*.part"), *self.path.glob(".*.part")):
                 part.unlink(missing_ok=True)  # half a file, of a run that was killed while it wrote
             yield
         finally:
