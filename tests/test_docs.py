@@ -155,9 +155,11 @@ def command_lines() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("where", "line"), command_lines())
 def test_a_command_line_is_one_that_the_command_line_accepts(where: str, line: str, desk: Path) -> None:
     name, *arguments = shlex.split(line, comments=True)
-    command = main.get_command(click.Context(main), name)
+    context = click.Context(main, **main.context_settings)
+    command = main.get_command(context, name)
     assert command is not None, f"{where}: there is no command {name}"
-    command.make_context(name, arguments)  # a wrong option raises here; nothing is run
+    # A wrong option raises here; nothing is run. Without its parent a command would forget -h, and not only here.
+    command.make_context(name, arguments, parent=context)
 
 
 def test_the_main_command_of_the_readme_runs_the_first_study(desk: Path) -> None:
