@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import learning_data
 import machine
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-import learning_data
 import sateen as st
 from sateen.cases.paper import configuration
 from sateen.guarantee.lift import fewest_lifted_points

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import gpytorch
+import learning_data
 import machine
 import numpy as np
 import pyro
@@ -40,7 +41,6 @@ from pyro.infer import SVI, TraceMeanField_ELBO
 from scipy.special import ndtr
 from scipy.stats import norm
 
-import learning_data
 import sateen as st
 from sateen.learning import faithful_gp
 from sateen.learning.faithful_gp import FaithfulSVIGP
