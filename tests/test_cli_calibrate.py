@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 import sateen as st
 from known_functions import LINE, observed
 from sateen.cli import main
-from sateen.cli.calibrate import NORMALISERS
 from sateen.core.errors import InputError
+from sateen.guarantee.methods import NORMALISERS_OF
 from sateen.learning.posterior import LearnedPosterior
 
 SIR = Path(__file__).resolve().parents[1] / "examples" / "sir.sateen"
@@ -286,14 +286,14 @@ class TestRefusals:
         assert said in words(sateen("calibrate", folder / "sir.safetensors", *options.split(), "-o", target, code=2))
         assert not target.exists()
 
-    @pytest.mark.parametrize("method", NORMALISERS)
+    @pytest.mark.parametrize("method", NORMALISERS_OF)
     @pytest.mark.parametrize("normaliser", ["predictive", "posterior", "quantile", "constant"])
     def test_a_method_has_the_normalisers_that_the_library_gives_it(
         self, folder: Path, method: str, normaliser: str
     ) -> None:
         posterior, held_out = posterior_in(folder / "sir.safetensors"), st.Observations.load(folder / "held_out.npz")
         options: dict[str, Any] = {"method": method, "normaliser": normaliser}
-        if normaliser in NORMALISERS[method]:
+        if normaliser in NORMALISERS_OF[method]:
             st.calibrate(posterior, held_out, **options)
             return
         with pytest.raises(InputError, match="normaliser"):

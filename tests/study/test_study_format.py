@@ -207,7 +207,7 @@ def test_every_method_can_be_made() -> None:
 
 
 def test_the_tables_here_are_those_of_the_library() -> None:
-    assert reading._NORMALISERS == guarantees._NORMALISERS
+    assert reading.NORMALISERS_OF is guarantees.NORMALISERS_OF
     designs = get_args(get_args(get_type_hints(DesignTable)["design"])[0])
     assert all(callable(getattr(st.Space, design)) for design in designs)
 

@@ -16,6 +16,7 @@ from sateen.cli.plan import CONFIDENCE, LEVEL, PLAN_SEED, confidence_asked, read
 from sateen.cli.sources import stored_observations, write_observations
 from sateen.cli.text import print_json
 from sateen.core.errors import InputError, Interrupted, SateenError
+from sateen.guarantee.methods import NORMALISERS_OF
 
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
@@ -26,14 +27,9 @@ if TYPE_CHECKING:
     from sateen.logic.formula import Formula
     from sateen.model.model import Model
 
-__all__ = ["NORMALISERS", "calibrate"]
+__all__ = ["calibrate"]
 
-NORMALISERS: Final = {
-    "lift": ("predictive", "posterior", "constant"),
-    "icp": (),
-    "nicp": ("posterior", "quantile", "predictive"),
-    "chernoff": ("posterior", "quantile", "predictive"),
-}
+_METHODS: Final = ("lift", "icp", "nicp", "chernoff")  # the one to take first
 _COUNT: Final = click.IntRange(1)
 _SHOWN_AT: Final = 512  # points of the space, at which the mean width is taken
 _THIRD_CHILD: Final = (2,)  # of a seed draws the points: the command `learn` has the first two
@@ -86,7 +82,7 @@ def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
 @click.argument("file", metavar="POSTERIOR.safetensors")
 @click.argument("held_out", metavar="[HELD_OUT]", required=False)
 @click.option("-o", "--output", "target", required=True, callback=_target, metavar="FILE.safetensors", help="Keep it.")
-@click.option("--method", type=click.Choice(list(NORMALISERS)), default="lift", show_default=True, help="Which proof.")
+@click.option("--method", type=click.Choice(_METHODS), default="lift", show_default=True, help="Which proof.")
 @click.option("--level", type=float, callback=share, metavar="L", help="Of how many θ; 0.9 if nothing is said.")
 @click.option("--confidence", type=float, callback=share, metavar="C", help="Of how many calibrations; lift: 0.95.")
 @click.option("--marginal", is_flag=True, help="On average over calibrations; all but lift, if nothing is said.")
@@ -187,8 +183,8 @@ def _check_applies(asked: _Asked) -> None:
         raise click.UsageError(f"--rank does not apply to --method {method}, only to lift")
     if asked.split is not None and method != "chernoff":
         raise click.UsageError(f"--split does not apply to --method {method}, only to chernoff")
-    if asked.normaliser is not None and asked.normaliser not in NORMALISERS[method]:
-        allowed = ", ".join(NORMALISERS[method])
+    if asked.normaliser is not None and asked.normaliser not in NORMALISERS_OF[method]:
+        allowed = ", ".join(NORMALISERS_OF[method])
         its = f"is one of {allowed}, not {asked.normaliser}" if allowed else "is always constant; leave it out"
         hint = "; without a normaliser it is constant" if (method, asked.normaliser) == ("chernoff", "constant") else ""
         raise click.UsageError(f"--normaliser: that of --method {method} {its}{hint}")

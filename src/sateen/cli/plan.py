@@ -118,7 +118,7 @@ def _plan(content: Any) -> Plan | None:
     """The plan that plain data tells, if it does."""
     from dataclasses import fields
 
-    from sateen.guarantee.normaliser import LIFT_NORMALISERS
+    from sateen.guarantee.methods import LIFT_NORMALISERS
     from sateen.guarantee.plan import Plan
 
     if not isinstance(content, dict) or "training" not in content:

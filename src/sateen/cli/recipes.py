@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import click
 
-from sateen.core.errors import InputError, nearest
-from sateen.study.recipes import METHODS, preset
+from sateen.study.recipes import METHODS, SettingError
+from sateen.study.recipes import recipe as chosen
 
 __all__ = ["METHODS", "recipe", "settings"]
 
@@ -31,29 +31,20 @@ def settings(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 
 def recipe(method: str, given: Mapping[str, str]) -> Any:
     """The recipe of a method with these settings, as texts by name; None where `learn` is to choose."""
-    from dataclasses import fields, replace
-    from typing import get_type_hints
-
-    if method == "auto":
-        if given:
-            many = ", ".join(given)
-            raise click.UsageError(f"{many}: the method is auto, which chooses for itself; say which with --method")
-        return None
-    usual = preset(method)
-    hints, known = get_type_hints(type(usual)), {field.name: field for field in fields(usual)}
-    chosen = {}
-    for name, text in given.items():
-        if name not in known:
-            hint = nearest(name, known) or f"its settings are {', '.join(known)}"
-            raise click.UsageError(f"{method} has no setting {name}; {hint}")
-        try:
-            chosen[name] = _value(text, hints[name])
-        except ValueError:
-            raise click.UsageError(f"{name}={text}: the setting {name} is of type {known[name].type}") from None
+    if method == "auto" and given:
+        many = ", ".join(given)
+        raise click.UsageError(f"{many}: the method is auto, which chooses for itself; say which with --method")
     try:
-        return replace(usual, **chosen)
-    except InputError as error:
-        raise click.UsageError(f"{method}: {error}") from None
+        return chosen(method, given, _read)
+    except SettingError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _read(name: str, text: str, hint: Any, written: str) -> Any:
+    try:
+        return _value(text, hint)
+    except ValueError:
+        raise SettingError(f"{name}={text}: the setting {name} is of type {written}", name) from None
 
 
 def _value(text: str, hint: Any) -> Any:

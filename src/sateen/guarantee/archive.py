@@ -16,8 +16,8 @@ from sateen.core.errors import InputError
 from sateen.core.prediction import Claim, Posterior
 from sateen.core.tensors import read_tensors, write_tensors
 from sateen.guarantee.conformal import Threshold
-from sateen.guarantee.guarantee import METHODS, Calibration, Guarantee
-from sateen.guarantee.normaliser import NORMALISERS
+from sateen.guarantee.guarantee import Calibration, Guarantee
+from sateen.guarantee.methods import METHODS, NORMALISERS
 
 __all__ = ["KIND", "VERSION", "ReadPosterior", "read_guarantee", "write_guarantee"]
 

@@ -28,9 +28,10 @@ from sateen.guarantee.conformal import (
     unbounded_share,
     weights_of,
 )
-from sateen.guarantee.guarantee import Calibration, Guarantee, Method
+from sateen.guarantee.guarantee import Calibration, Guarantee
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss, lifted_distances
-from sateen.guarantee.normaliser import LIFT_NORMALISERS, Normaliser, centre, chosen, difficulty, typical_runs
+from sateen.guarantee.methods import NORMALISERS_OF, Method, Normaliser
+from sateen.guarantee.normaliser import centre, chosen, difficulty, typical_runs
 
 __all__ = ["Planned", "calibrate"]
 
@@ -39,12 +40,6 @@ Default: TypeAlias = Literal["default"]
 _LEVEL: Final = 0.9
 _CONFIDENCE: Final = 0.95
 _SPLIT: Final = 0.5
-_NORMALISERS: Final[dict[Method, tuple[Normaliser, ...]]] = {
-    "icp": (),
-    "nicp": ("posterior", "quantile", "predictive"),
-    "chernoff": ("posterior", "quantile", "predictive"),
-    "lift": LIFT_NORMALISERS,
-}
 _APPLIES_TO: Final[dict[str, tuple[Method, ...]]] = {
     "rank": ("lift",),
     "plan": ("lift",),
@@ -262,8 +257,8 @@ def _asked(
     method: Any, level: Any, confidence: Any, density: Any, allow_trivial: Any, *, plan: Any, **given: Any
 ) -> _Asked:
     """The keywords, each checked, with what they are by default; one that does not apply is refused."""
-    if method not in _NORMALISERS:
-        raise InputError(f"method is one of {', '.join(map(repr, _NORMALISERS))}, not {method!r}")
+    if method not in NORMALISERS_OF:
+        raise InputError(f"method is one of {', '.join(map(repr, NORMALISERS_OF))}, not {method!r}")
     for name, value in {**given, "plan": plan}.items():
         if value is not None and method not in _APPLIES_TO[name]:
             others = " and ".join(f"method={other!r}" for other in _APPLIES_TO[name])
@@ -323,7 +318,7 @@ def _follow(plan: Any, given: dict[str, Any], level: Any, confidence: Any) -> tu
 
 
 def _check_normaliser(method: Method, normaliser: Any) -> None:
-    allowed = _NORMALISERS[method]
+    allowed = NORMALISERS_OF[method]
     if normaliser is not None and normaliser not in allowed:
         hint = "; without a normaliser it is constant" if method == "chernoff" and normaliser == "constant" else ""
         names = ", ".join(map(repr, allowed))

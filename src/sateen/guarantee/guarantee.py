@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,12 @@ from sateen.core.prediction import Claim, Posterior, Prediction, percent
 from sateen.core.space import Points, Space
 from sateen.guarantee.conformal import Threshold, WeightedThreshold
 from sateen.guarantee.lift import lifted
-from sateen.guarantee.normaliser import Normaliser, centre, difficulty
+from sateen.guarantee.methods import Method, Normaliser
+from sateen.guarantee.normaliser import centre, difficulty
 
-__all__ = ["METHODS", "Calibration", "Guarantee", "Method"]
+__all__ = ["Calibration", "Guarantee"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-Method: TypeAlias = Literal["icp", "nicp", "chernoff", "lift"]
-METHODS: Final[tuple[Method, ...]] = ("icp", "nicp", "chernoff", "lift")
 _ROUNDING: Final = 1e-12  # by which intervals are widened, so that what lies on their ends is inside
 
 

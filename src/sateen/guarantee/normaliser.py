@@ -12,7 +12,7 @@ Which of them is best depends on whether s tells where the posterior errs. `chos
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,9 @@ from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
 from sateen.guarantee.conformal import largest
 from sateen.guarantee.lift import lifted
+from sateen.guarantee.methods import LIFT_NORMALISERS, Normaliser
 
 __all__ = [
-    "LIFT_NORMALISERS",
-    "NORMALISERS",
-    "Normaliser",
     "centre",
     "chosen",
     "difficulty",
@@ -35,9 +33,6 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-Normaliser: TypeAlias = Literal["posterior", "quantile", "predictive", "constant"]
-NORMALISERS: Final[tuple[Normaliser, ...]] = ("posterior", "quantile", "predictive", "constant")
-LIFT_NORMALISERS: Final[tuple[Normaliser, ...]] = ("predictive", "posterior", "constant")
 _CHOOSING: Final = "choosing a normaliser", "pass normaliser='predictive', 'posterior' or 'constant'"
 _LEAST: Final = 1e-6  # difficulty: a posterior may be certain, and 0 divides nothing
 _FOLDS: Final = 3

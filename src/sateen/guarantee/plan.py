@@ -17,7 +17,7 @@ from sateen.core.prediction import Posterior, percent
 from sateen.core.threads import on_one_thread
 from sateen.guarantee.checks import check_posterior, check_share
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
-from sateen.guarantee.normaliser import LIFT_NORMALISERS, Normaliser
+from sateen.guarantee.methods import LIFT_NORMALISERS, Normaliser
 from sateen.guarantee.rehearsal import Rehearsal, rehearse
 
 __all__ = ["Plan", "plan"]

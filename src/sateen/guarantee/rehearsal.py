@@ -18,7 +18,8 @@ from scipy.special import betaincinv, betaln
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
 from sateen.guarantee.lift import lifted
-from sateen.guarantee.normaliser import Normaliser, centre, difficulty, refitted
+from sateen.guarantee.methods import Normaliser
+from sateen.guarantee.normaliser import centre, difficulty, refitted
 
 __all__ = ["Rehearsal", "error_scale", "rehearse"]
 

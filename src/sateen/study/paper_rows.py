@@ -5,10 +5,10 @@ All figures are fractions, as in `cases/published.py`; the tables print errors i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sateen.cases.published import METHODS, RANDOM, TABLE_1, Figures, Method
 from sateen.study.score import Score
@@ -27,6 +27,7 @@ __all__ = [
     "spread",
 ]
 
+_Summary = TypeVar("_Summary")
 ALL_METHODS: Final = (*METHODS, "default")
 LABELS: Final[Mapping[str, str]] = {"ep-gp": "EP-GP", "svi-gp": "SVI-GP", "svi-bnn": "SVI-BNN", "default": "sateen"}
 
@@ -160,32 +161,33 @@ _OF_SCORE: Final = (
 
 def row(part: str, method: str, fits: Sequence[Fit], refused: str = "") -> Row:
     """The row of a configuration and a method."""
-    figures: dict[str, float] = {}
-    if fits:
-        for name in _OF_SCORE:
-            values = [getattr(fit.score, name) for fit in fits]
-            if None not in values:
-                figures[name] = fmean(values)
-        figures["seconds"] = min(fit.seconds for fit in fits)
-        figures["evaluation"] = min(fit.evaluation for fit in fits)
-    known = TABLE_1[part].figures
-    published = best_published(known) if method == "default" else known[_published(method)]
+    figures: dict[str, float] = _figures(fits, fmean, min)
+    published = _beside(TABLE_1[part].figures, method)
     return Row(part, method, len(fits), _kinds(fits), figures, published, refused)
 
 
 def dimension_row(rates: int, method: str, fits: Sequence[Fit], refused: str = "") -> DimensionRow:
     """The row of a number of rates and a method, over all data sets and trainings."""
-    figures: dict[str, Spread] = {}
-    if fits:
-        for name in _OF_SCORE:
-            values = [getattr(fit.score, name) for fit in fits]
-            if None not in values:
-                figures[name] = spread(values)
-        figures["seconds"] = spread([fit.seconds for fit in fits])
-        figures["evaluation"] = spread([fit.evaluation for fit in fits])
-    known = {each: RANDOM[each][rates] for each in METHODS}
-    published = best_published(known) if method == "default" else known[_published(method)]
+    figures: dict[str, Spread] = _figures(fits, spread, spread)
+    published = _beside({each: RANDOM[each][rates] for each in METHODS}, method)
     return DimensionRow(rates, method, len(fits), _kinds(fits), figures, published, refused)
+
+
+def _figures(
+    fits: Sequence[Fit], of_score: Callable[[list[float]], _Summary], of_time: Callable[[list[float]], _Summary]
+) -> dict[str, _Summary]:
+    """The figures that all fits have, each as one; none without a fit."""
+    if not fits:
+        return {}
+    columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
+    scores = {name: of_score(values) for name, values in columns.items() if None not in values}
+    times = {name: of_time([getattr(fit, name) for fit in fits]) for name in ("seconds", "evaluation")}
+    return {**scores, **times}
+
+
+def _beside(known: Mapping[Method, Figures], method: str) -> Figures:
+    """The published figures that a method stands beside."""
+    return best_published(known) if method == "default" else known[_published(method)]
 
 
 def best_published(known: Mapping[Method, Figures]) -> Figures:

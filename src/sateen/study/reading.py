@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
 from sateen.core.space import Range, Space
+from sateen.guarantee.methods import NORMALISERS_OF
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
@@ -26,12 +27,6 @@ __all__ = ["read_study"]
 Source: TypeAlias = "Model | Function"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")  # part of the names of files
 _CONFIDENCE: Final = 0.95  # of the lift, where nothing is said
-_NORMALISERS: Final = {
-    "lift": ("predictive", "posterior", "constant"),
-    "icp": (),
-    "nicp": ("posterior", "quantile", "predictive"),
-    "chernoff": ("posterior", "quantile", "predictive"),
-}
 _MOST_RUNS: Final = 10**15  # of a stage, which no machine can make
 
 
@@ -286,8 +281,8 @@ def _promise(page: Page, calibration: Calibration | None, methods: Mapping[str, 
     if table.of is not None and table.of not in methods:
         hint = nearest(table.of, methods) or f"there are {', '.join(methods)}"
         page.fail(("guarantee", "of"), f"{table.of!r} is not among the methods of [learn]", hint)
-    if table.normaliser is not None and table.normaliser not in _NORMALISERS[table.method]:
-        allowed = ", ".join(_NORMALISERS[table.method])
+    if table.normaliser is not None and table.normaliser not in NORMALISERS_OF[table.method]:
+        allowed = ", ".join(NORMALISERS_OF[table.method])
         page.fail(
             ("guarantee", "normaliser"),
             f"{table.method} has no normaliser {table.normaliser!r}",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from types import NoneType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
 from sateen.core.errors import InputError, nearest
 
 __all__ = ["METHODS", "SettingError", "preset", "recipe"]
 
 METHODS: Final = ("auto", "ep-gp", "svi-gp", "svi-bnn", "laplace-net", "svi-gp-faithful", "svi-bnn-faithful")
+Read: TypeAlias = Callable[[str, Any, Any, str], Any]
 _NONE: Final = "none"  # TOML has no word for it
 
 
@@ -23,8 +24,10 @@ class SettingError(InputError):
         self.name = name
 
 
-def recipe(method: str, settings: Mapping[str, Any]) -> Any:
+def recipe(method: str, settings: Mapping[str, Any], read: Read | None = None) -> Any:
     """The recipe of a method with these settings; None for "auto", where `learn` is to choose.
+
+    `read` makes a value of what was given for a setting, by its name, its type, and that type as it is written.
 
     >>> recipe("svi-gp", {"inducing": 200}).inducing
     200
@@ -40,7 +43,7 @@ def recipe(method: str, settings: Mapping[str, Any]) -> Any:
         if name not in known:
             hint = nearest(name, known) or f"its settings are {', '.join(known)}"
             raise SettingError(f"{method} has no setting {name}; {hint}", name)
-        chosen[name] = _value(name, value, hints[name], str(known[name].type))
+        chosen[name] = (read or _value)(name, value, hints[name], str(known[name].type))
     try:
         return replace(own, **chosen)
     except InputError as error:

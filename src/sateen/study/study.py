@@ -15,7 +15,7 @@ from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points, Range, Space
 
 if TYPE_CHECKING:
-    from sateen.guarantee.guarantee import Method
+    from sateen.guarantee.methods import Method
     from sateen.logic.formula import Formula
     from sateen.model.model import Model
     from sateen.sampling.blackbox import Function
