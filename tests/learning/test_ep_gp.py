@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from processes import Small, observed
 from sateen.core.errors import InputError
 from sateen.learning.ep_gp import EPGP
-from sateen.learning.expectation import evidence_slopes, propagate
+from sateen.learning.expectation import beginning, evidence_slopes, propagate
 from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Counts
 from sateen.learning.sparse_gp import Basis
@@ -88,6 +89,26 @@ def test_sites_that_were_wrong_are_damped_until_they_are_right():
     found = propagate(counts, features, basis.spare(features), start, most=200)
     assert np.isfinite(found.evidence)
     assert found.unrest < 0.05
+
+
+def test_of_many_observations_a_part_finds_where_to_begin_and_not_where_to_end():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (30_000, 1))
+    trials = np.full(len(x), 10.0)
+    satisfied = rng.binomial(10, ndtr(3 * x[:, 0] - 2)).astype(float)
+    counts = Counts(satisfied, np.zeros(len(x)), trials, "probit")
+    basis = Basis.of(Kernel("matern", (0.8,), 5.0), np.linspace(-1, 1, 20)[:, None])
+    features = basis.features(x)
+    spare = basis.spare(features)
+    steps = {}
+    for name, start in {"guess": Sites.guess(counts), "part": beginning(counts, features, spare)}.items():
+        values = []
+        steps[name] = propagate(counts, features, spare, start, tolerance=1e-5, step=values.append), len(values)
+    (one, many), (other, few) = steps.values()
+    assert few < many
+    assert one.evidence == pytest.approx(other.evidence, abs=1e-4)
+    assert np.allclose(one.q.mean, other.q.mean, atol=1e-3)
+    assert beginning(counts[:100], features[:100], spare[:100]).shift == pytest.approx(Sites.guess(counts[:100]).shift)
 
 
 def test_it_refuses_what_needs_more_memory_than_is_allowed_and_says_how_much():

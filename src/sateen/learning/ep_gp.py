@@ -13,7 +13,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
 from sateen.core.threads import on_one_thread
-from sateen.learning.expectation import evidence_slopes, propagate
+from sateen.learning.expectation import beginning, evidence_slopes, propagate
 from sateen.learning.gp_posterior import GPPosterior
 from sateen.learning.gp_prior import Evaluated, Wanted, generator, settle, working
 from sateen.learning.gp_result import posterior_of, tidy
@@ -28,6 +28,8 @@ __all__ = ["EPGP"]
 _KIND: Final = "ep-gp"
 _COPIES: Final = 5  # of the table of features that are in memory at a time
 _RIGHT: Final = 1e-4  # sites
+_MANY_RIGHT: Final = 3e-3  # where a renewal takes its time
+_MANY: Final = 2e8  # bytes of features, from which on it does
 _NEARLY_RIGHT: Final = 1e-2
 _MOST_RENEWALS: Final = 100
 
@@ -80,6 +82,8 @@ class EPGP:
         candidates = generator(seed, "inducing").permutation(len(sample))[: max(4000, 4 * most)]
         basis = Basis.of(prior.kernel, choose_inducing(prior.kernel, sample.x[np.sort(candidates)], most))
         counts, features = Counts.of(sample, "probit"), basis.features(sample.x)
+        spare = basis.spare(features)
+        right = _RIGHT if features.nbytes < _MANY else _MANY_RIGHT
         values: list[float] = []
         with working(progress, "EPGP: posterior", _MOST_RENEWALS, "renewals") as advance:
 
@@ -87,10 +91,8 @@ class EPGP:
                 values.append(evidence)
                 advance(1)
 
-            start = Sites.guess(counts)
-            found = propagate(
-                counts, features, basis.spare(features), start, tolerance=_RIGHT, most=_MOST_RENEWALS, step=step
-            )
+            start = beginning(counts, features, spare)
+            found = propagate(counts, features, spare, start, tolerance=right, most=_MOST_RENEWALS, step=step)
         trouble = ""
         if found.unrest > _NEARLY_RIGHT:
             trouble = f"the sites did not come to rest (they still ask for changes of {found.unrest:.2g}); try SVIGP"

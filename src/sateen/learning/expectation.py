@@ -2,7 +2,8 @@
 
 Each observation has a normal site exp(-t g²/2 + b g) that stands for its likelihood L. What the others say of its g is
 the cavity, a normal distribution; a site is right when cavity · site and cavity · L have the same mean and variance.
-All sites are renewed at once, a part of the way where they would swing to and fro, until none moves.
+All sites are renewed at once, a part of the way where they would swing to and fro, until none moves. That takes a
+while where f is almost 0 or 1, so with many observations a part of them finds where to begin.
 
 The inducing points make g conditionally independent given w (the FITC prior), under which a site of precision t on g
 acts on a(x)ᵀ w with the precision t / (1 + t spare(x)). With enough inducing points nothing is spare, and the prior is
@@ -22,10 +23,12 @@ from sateen.learning.likelihood import Counts, tilted_moments
 from sateen.learning.sparse_gp import Basis, Whitened
 from sateen.learning.variational import Sites
 
-__all__ = ["Propagated", "evidence_slopes", "propagate"]
+__all__ = ["Propagated", "beginning", "evidence_slopes", "propagate"]
 
 _LEAST_LEFT: Final = 1e-9  # of a marginal precision that a cavity keeps
 _SHORTEST: Final = 0.05  # step
+_SOME: Final = 12_500  # observations that find where to begin
+_ROUGHLY: Final = 1e-2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +50,18 @@ class Propagated:
     pull: FloatArray
     unrest: float
     interrupted: bool = False
+
+
+def beginning(counts: Counts, features: FloatArray, spare: FloatArray) -> Sites:
+    """Sites to begin with: of many observations, those that suit what an evenly chosen part says, as if it were all."""
+    stride = len(counts) // _SOME
+    if stride < 2:
+        return Sites.guess(counts)
+    part = counts[::stride].times(stride)
+    told = propagate(part, features[::stride], spare[::stride], Sites.guess(part), tolerance=_ROUGHLY)
+    if told.interrupted:
+        raise KeyboardInterrupt
+    return Sites.asked_by(counts, features @ told.q.mean, told.q.spread(features) + spare)
 
 
 def propagate(

@@ -33,7 +33,8 @@ _NODES: Final = (
 _WIDE_NODES: Final = 32
 _CENSORED_NODES: Final = 64  # for a censored row, where ln L bends at both ends of [k, k + u]
 _WIDE: Final = 1.0  # variance
-_TILTED_NODES: Final = 64
+_TILTED_NODES: Final = ((0.1, 24), (1.0, 48), (16.0, 128), (np.inf, 256))  # up to such a variance of the cavity
+_MOST_TILTED_NODES: Final = 256  # for a censored row too
 _CHUNK: Final = 1 << 17  # values of g at once
 _TINY: Final = 1e-300
 _FAINT: Final = 1e-200  # a probability from which on logarithms are used
@@ -53,6 +54,16 @@ def normal_nodes(n: int) -> tuple[FloatArray, FloatArray]:
     return sealed(nodes), sealed(weights / weights.sum())
 
 
+def _log_chances(g: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
+    """ln f and ln(1 - f)."""
+    return (log_expit(g), log_expit(-g)) if link == "logit" else (log_ndtr(g), log_ndtr(-g))
+
+
+def _log_ways(satisfied: FloatArray, violated: FloatArray) -> FloatArray:
+    """ln C(M, k)."""
+    return np.asarray(gammaln(satisfied + violated + 1.0) - gammaln(satisfied + 1.0) - gammaln(violated + 1.0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chances:
     """f at latent values: ln f and ln(1 - f), the sizes of their slopes, and ln of the slope of f with its own slope.
@@ -69,10 +80,11 @@ class _Chances:
 
     @classmethod
     def at(cls, g: FloatArray, link: Link) -> _Chances:
+        log_f, log_not = _log_chances(g, link)
         if link == "logit":
-            log_f, log_not, rise, fall = log_expit(g), log_expit(-g), expit(-g), expit(g)
+            rise, fall = expit(-g), expit(g)
             return cls(log_f, log_not, rise, fall, log_f + log_not, rise - fall)
-        log_f, log_not, log_slope = log_ndtr(g), log_ndtr(-g), -0.5 * g * g - _HALF_LOG_TWO_PI
+        log_slope = -0.5 * g * g - _HALF_LOG_TWO_PI
         return cls(log_f, log_not, np.exp(log_slope - log_f), np.exp(log_slope - log_not), log_slope, -g)
 
     def __getitem__(self, rows: Any) -> _Chances:
@@ -104,6 +116,23 @@ class Counts:
     def __getitem__(self, rows: Any) -> Counts:
         return Counts(self.satisfied[rows], self.undecided[rows], self.trials[rows], self.link)
 
+    def times(self, number: int) -> Counts:
+        """The same counts so many times over."""
+        return Counts(self.satisfied * number, self.undecided * number, self.trials * number, self.link)
+
+    def value(self, g: FloatArray) -> FloatArray:
+        """ln L alone, which takes half the time."""
+        if self.undecided.any():
+            return self.at(g)[0]
+        shape = (-1,) + (1,) * (g.ndim - 1)
+        satisfied, violated = self.satisfied.reshape(shape), (self.trials - self.satisfied).reshape(shape)
+        log_f, log_not = _log_chances(g, self.link)
+        log_f *= satisfied
+        log_not *= violated
+        log_f += log_not
+        log_f += _log_ways(satisfied, violated)
+        return log_f
+
     def guess(self) -> tuple[FloatArray, FloatArray]:
         """Where each ln L peaks, roughly, and how it bends there; undecided runs count half each way."""
         f = (self.satisfied + 0.5 * self.undecided + 0.5) / (self.trials + 1.0)
@@ -122,8 +151,7 @@ class Counts:
         violated = trials - satisfied
         chances = _Chances.at(g, self.link)
         log_f, log_not, rise, fall = chances.log_f, chances.log_not, chances.rise, chances.fall
-        ways = gammaln(trials + 1.0) - gammaln(satisfied + 1.0) - gammaln(violated + 1.0)
-        value = ways + satisfied * log_f + violated * log_not
+        value = _log_ways(satisfied, violated) + satisfied * log_f + violated * log_not
         slope = satisfied * rise - violated * fall
         bend = satisfied * rise * (chances.steepness - rise) - violated * fall * (chances.steepness + fall)
         if (rows := np.flatnonzero(self.undecided)).size:
@@ -190,8 +218,7 @@ def _at_the_end(low: FloatArray, high: FloatArray, trials: FloatArray, chances: 
     mean = ratio / gap - terms * rest / whole
     variance = np.maximum(ratio / gap**2 - terms**2 * rest / whole**2, 0.0)
     count = np.where(above, end - mean, end + mean)
-    ways = gammaln(trials + 1.0) - gammaln(end + 1.0) - gammaln(trials - end + 1.0)
-    value = ways + end * log_f + (trials - end) * log_not + np.log(whole / gap)
+    value = _log_ways(end, trials - end) + end * log_f + (trials - end) * log_not + np.log(whole / gap)
     slope = count * rise - (trials - count) * fall
     bend = count * rise * (chances.steepness - rise) - (trials - count) * fall * (chances.steepness + fall)
     return value, slope, bend + variance * (rise + fall) ** 2
@@ -219,27 +246,36 @@ def tilted_moments(counts: Counts, mean: FloatArray, variance: FloatArray, start
     trapezoidal rule between, on a function that dies out at both ends, converges faster than any power.
     """
     results: Triple = (np.empty(len(counts)), np.empty(len(counts)), np.empty(len(counts)))
-    step = max(1, _CHUNK // _TILTED_NODES)
-    for begin in range(0, len(counts), step):
-        own = slice(begin, begin + step)
-        found = _tilted(counts[own], mean[own], 1.0 / variance[own], start[own])
-        for column, values in zip(results, found, strict=True):
-            column[own] = values
+    censored = counts.undecided > 0
+    least = 0.0
+    for most, nodes in _TILTED_NODES:
+        group = (variance >= least) & (variance < most) & ~censored
+        if nodes == _MOST_TILTED_NODES:
+            group |= censored
+        rows, step, least = np.flatnonzero(group), _CHUNK // nodes, most
+        for begin in range(0, len(rows), step):
+            own = rows[begin : begin + step]
+            found = _tilted(counts[own], mean[own], 1.0 / variance[own], start[own], nodes)
+            for column, values in zip(results, found, strict=True):
+                column[own] = values
     return results
 
 
-def _tilted(counts: Counts, mean: FloatArray, precision: FloatArray, start: FloatArray) -> Triple:
+def _tilted(counts: Counts, mean: FloatArray, precision: FloatArray, start: FloatArray, nodes: int) -> Triple:
     peak, top, scale = _peak(counts, mean, precision, start)
     left = _reach(counts, mean, precision, peak, top, -scale)
     right = _reach(counts, mean, precision, peak, top, scale)
-    g = peak[:, None] + left[:, None] + (right - left)[:, None] * np.linspace(0.0, 1.0, _TILTED_NODES)
-    log_density = counts.at(g)[0] - 0.5 * precision[:, None] * (g - mean[:, None]) ** 2
+    offset = left[:, None] + (right - left)[:, None] * np.linspace(0.0, 1.0, nodes)
+    g = peak[:, None] + offset
+    log_density = counts.value(g)
+    g -= mean[:, None]
+    log_density -= 0.5 * precision[:, None] * g * g
     weights = np.exp(log_density - top[:, None])
     total = weights.sum(axis=1)
-    offset = g - peak[:, None]
-    centre = (weights * offset).sum(axis=1) / total
-    variance = (weights * (offset - centre[:, None]) ** 2).sum(axis=1) / total
-    spacing = (right - left) / (_TILTED_NODES - 1)
+    centre = np.einsum("ij,ij->i", weights, offset) / total
+    offset -= centre[:, None]
+    variance = np.einsum("ij,ij,ij->i", weights, offset, offset) / total
+    spacing = (right - left) / (nodes - 1)
     log_normal = 0.5 * np.log(precision) - _HALF_LOG_TWO_PI
     return top + log_normal + np.log(total * spacing), peak + centre, variance
 
@@ -278,7 +314,7 @@ def _reach(
 
     def drop(rows: npt.NDArray[np.intp], at: FloatArray) -> FloatArray:
         g = peak[rows] + at
-        return np.asarray(top[rows] - counts[rows].at(g)[0] + 0.5 * precision[rows] * (g - mean[rows]) ** 2)
+        return np.asarray(top[rows] - counts[rows].value(g) + 0.5 * precision[rows] * (g - mean[rows]) ** 2)
 
     rows = np.arange(len(peak))
     fallen = drop(rows, reach)

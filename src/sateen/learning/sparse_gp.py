@@ -23,8 +23,9 @@ from sateen.core.errors import SateenError
 from sateen.learning.inputs import FloatArray
 from sateen.learning.kernels import Kernel
 
-__all__ = ["Basis", "Whitened", "choose_inducing", "inducing_for", "symmetric_inverse"]
+__all__ = ["BLOCK", "Basis", "Whitened", "choose_inducing", "inducing_for", "symmetric_inverse"]
 
+BLOCK: Final = 4096  # rows of features that are worked on at once: they stay near the processor
 _JITTER: Final = 1e-6  # of the variance, on the diagonal of K_mm
 _MOST_JITTER: Final = 1.0
 _SPENT: Final = 1e-7  # of the variance: where less is left, another inducing point adds nothing
@@ -147,8 +148,11 @@ class Whitened:
 
     def spread(self, features: FloatArray) -> FloatArray:
         """The variance of a(x)ᵀ w for each row of features."""
-        turned = solve_rows(self.root, np.array(features))
-        return np.asarray(np.einsum("ij,ij->i", turned, turned))
+        variance = np.empty(len(features))
+        for start in range(0, len(features), BLOCK):
+            turned = solve_rows(self.root, np.array(features[start : start + BLOCK]))
+            np.einsum("ij,ij->i", turned, turned, out=variance[start : start + BLOCK])
+        return variance
 
     def covariance(self) -> FloatArray:
         """P⁻¹."""

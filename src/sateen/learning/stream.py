@@ -18,12 +18,11 @@ from scipy.linalg.blas import dtrsm, strsm
 
 from sateen.learning.inputs import FloatArray
 from sateen.learning.likelihood import Counts
-from sateen.learning.sparse_gp import Basis, Whitened
+from sateen.learning.sparse_gp import BLOCK, Basis, Whitened
 
 __all__ = ["Natural", "Step", "Stream", "Streamed", "Swept", "by_batches", "by_passes", "ignore"]
 
 Step: TypeAlias = Callable[[int], None]  # hears how many more rows were read
-_BLOCK: Final = 4096  # rows whose features are in memory at once
 _WELL_SPREAD: Final = 1e-3  # of the variance: where each inducing point adds more, single precision is enough
 _FIRST_STEP: Final = 0.5  # of mini-batches
 _HELD: Final = 0.3  # of all steps are as long as the first
@@ -105,8 +104,8 @@ class Stream:
         size, diagonal = len(points), self.basis.kernel.diagonal
         precision, shift, likelihood = np.zeros((size, size)), np.zeros(size), 0.0
         count = len(self) if rows is None else len(rows)
-        for start in range(0, count, _BLOCK):
-            stop = min(start + _BLOCK, count)
+        for start in range(0, count, BLOCK):
+            stop = min(start + BLOCK, count)
             own: Any = slice(start, stop) if rows is None else rows[start:stop]
             features = self.basis.kernel.between(self.x[own].astype(chosen), points)
             features = solve(1.0, factor, features.T, lower=1, overwrite_b=1).T

@@ -19,7 +19,7 @@ import numpy as np
 
 from sateen.learning.inputs import FloatArray
 from sateen.learning.likelihood import Counts
-from sateen.learning.sparse_gp import Basis, Whitened
+from sateen.learning.sparse_gp import BLOCK, Basis, Whitened
 
 __all__ = ["Sites", "Variational", "converge", "elbo_slopes"]
 
@@ -56,8 +56,13 @@ class Sites:
 
     def gather(self, features: FloatArray) -> Whitened:
         """The distribution of w that they make of the prior."""
-        weighted = features * np.sqrt(self.precision)[:, None]
-        precision = weighted.T @ weighted
+        size = features.shape[1]
+        precision, root = np.zeros((size, size)), np.sqrt(self.precision)[:, None]
+        table = np.empty((min(BLOCK, len(features)), size))
+        for start in range(0, len(features), BLOCK):
+            own = features[start : start + BLOCK]
+            weighted = np.multiply(own, root[start : start + BLOCK], out=table[: len(own)])
+            precision += weighted.T @ weighted
         precision[np.diag_indices_from(precision)] += 1.0
         return Whitened.natural(precision, features.T @ self.shift)
 

@@ -23,6 +23,7 @@ from sateen.core.errors import InputError, Interrupted, StoreError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points, Range
+from sateen.core.threads import processors
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.blackbox import BlackBox, Function, name_of
@@ -119,7 +120,7 @@ def observe(
     caps = _Caps(max_events, max_time, max_population)
     source = _source(model, asked, points, int(seed), caps)
     ledger = Ledger(counts, source.size, source.reasons)
-    hands = workers or (1 if executor is None and isinstance(source, BlackBox) else _processors())
+    hands = workers or (1 if executor is None and isinstance(source, BlackBox) else processors())
 
     def found() -> Observations | dict[str, Observations]:
         decided: dict[str, Formula | None] = {**named} or {"": None}
@@ -273,12 +274,6 @@ def _check(
 
 def _whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _versions() -> dict[str, str]:

@@ -143,11 +143,18 @@ class ResultFolder:
                 raise StoreError(
                     f"another run is at work in {self.path}\n  wait until it has ended, or choose another folder"
                 )
-            for part in (*self.stages.glob(".*.part"), *self.path.glob(".*.part")):
-                part.unlink(missing_ok=True)  # half a file, of a run that was killed while it wrote
-            yield
+            self._clear()
+            try:
+                yield
+            finally:
+                self._clear()
         finally:
             os.close(lock)  # which frees it
+
+    def _clear(self) -> None:
+        """Half-written files, of a process that was killed while it wrote, go."""
+        for part in (*self.stages.glob(".*.part"), *self.path.glob(".*.part")):
+            part.unlink(missing_ok=True)
 
     @contextmanager
     def writing(self, file: FilePath) -> Iterator[None]:

@@ -5,12 +5,12 @@ They are for the forecast alone. Another machine is faster or slower as a whole,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from sateen.cases.published import DIMENSIONS
+from sateen.core.threads import processors
 
 if TYPE_CHECKING:
     from sateen.study.paper_pieces import Piece
@@ -56,16 +56,21 @@ _LIFT: Final = 1.0
 
 
 def expected(piece: Piece, preset: str, workers: int | None) -> float:
-    """About how many seconds a piece takes."""
-    question = piece.question
+    """About how many seconds a piece takes of the whole, of which so many processors work on pieces side by side."""
+    question, cores = piece.question, workers or processors()
     key = question.part if question.part != "random" else str(question.dimension)
     if piece.runs:
-        cores = workers or os.cpu_count() or 1
         return _COMPILING.get(question.part, 2.0) + 1e-6 * piece.runs * _RUN[key] * _CORES / cores
     if piece.kind == "truth":
         return _EXACT * question.test.points
     if piece.kind == "lift":
         return _LIFT
+    return _alone(piece, key, preset) / cores
+
+
+def _alone(piece: Piece, key: str, preset: str) -> float:
+    """A fit or a plan, which one processor makes."""
+    question = piece.question
     if piece.kind == "plan":
         return _PLAN * _fit("default", key, question.share)
     if preset == "faithful" and piece.method in ("svi-gp", "svi-bnn"):

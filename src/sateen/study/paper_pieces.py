@@ -48,7 +48,7 @@ _DRAWN_DIMENSIONS: Final = 2  # up to so many parameters, the predictions are ke
 class Piece:
     """A piece of the work: its files, and how they are made. `make` returns what writes them.
 
-    `kind` is what is made, "data", "truth", "fit", "plan" or "lift"; `runs` of the model, if it has any.
+    `kind` is what is made, "data", "truth", "fit", "plan", "held-out" or "lift"; `runs` of the model, if it has any.
     """
 
     label: str
@@ -181,7 +181,7 @@ class Pieces:
         name, total = question.name, _CALIBRATIONS * budget
         return (
             Piece(f"{name}: plan of calibrations", "plan", question, (plan.file,), make_plan),
-            Piece(f"{name}: calibration runs", "data", question, (runs.file,), make_runs, runs=total),
+            Piece(f"{name}: calibration runs", "held-out", question, (runs.file,), make_runs, runs=total),
             Piece(f"{name}: {_CALIBRATIONS} calibrations", "lift", question, (kept.file,), make),
         )
 

@@ -1,14 +1,10 @@
-"""The work behind a part of the paper: which pieces it has, how long those that are missing will take, and the doing.
-
-The order is that of the questions; of each, first its data and its truth, then the fits, then the calibrations.
-"""
+"""The work behind a part of the paper: which pieces it has, how long those that are missing take, and the doing."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -17,11 +13,11 @@ import numpy as np
 from sateen.cases.published import DIMENSIONS, TABLE_1
 from sateen.core.archive import replacing
 from sateen.core.errors import InputError, Interrupted, nearest
-from sateen.core.interrupts import heeding_interrupts
 from sateen.core.progress import SILENT, Progress
-from sateen.core.threads import on_one_thread
+from sateen.core.threads import processors
 from sateen.study.folder import ResultFolder
-from sateen.study.paper_forecast import expected, in_words
+from sateen.study.paper_forecast import expected
+from sateen.study.paper_making import Maker, make_piece
 from sateen.study.paper_pieces import Piece, Pieces
 from sateen.study.paper_questions import Question, questions
 from sateen.study.paper_rows import ALL_METHODS, DimensionRow, Fit, Lift, Row, dimension_row, row
@@ -112,6 +108,7 @@ class PaperWork:
         self.questions = questions(parts, share)
         self.methods = tuple(method for method in ALL_METHODS if method in methods)
         self.preset, self.seeds, self.first, self.share = preset, seeds, first, share
+        self.parts = tuple(parts)
         self.workers, self.progress = workers, progress
         self.kept = Pieces(ResultFolder(self.path / _PIECES), preset, workers, progress)
 
@@ -134,7 +131,7 @@ class PaperWork:
         found: dict[str, float] = {}
         for piece in self.missing():
             name = f"fits of {piece.method}" if piece.method else _NAMES[piece.kind]
-            found[name] = found.get(name, 0.0) + expected(piece, self.preset, self.workers)
+            found[name] = found.get(name, 0.0) + self._expected(piece)
         return found
 
     def run(self) -> Findings:
@@ -142,7 +139,9 @@ class PaperWork:
         folder = self.kept.folder
         with folder.held():
             try:
-                self._make(folder)
+                maker = self._maker()
+                maker.make(self.missing())
+                maker.clear(self.pieces)
             except KeyboardInterrupt as stop:
                 said = f"{stop}\n" if isinstance(stop, Interrupted) else ""
                 raise Interrupted(f"{said}what is finished is in {self.path}; run the same again to go on") from None
@@ -174,24 +173,13 @@ class PaperWork:
     def _lifted(self, question: Question) -> bool:
         return question.part != "random" and "default" in self.methods
 
-    def _make(self, folder: ResultFolder) -> None:
-        missing = self.missing()
-        seconds = [expected(piece, self.preset, self.workers) for piece in missing]
-        began, done = time.perf_counter(), 0.0
-        for place, (piece, own) in enumerate(zip(missing, seconds, strict=True)):
-            spent = time.perf_counter() - began
-            pace = spent / done if done > 60 else 1.0  # of this machine, once there is something to tell it by
-            left = in_words(pace * (sum(seconds) - done))
-            self._tell(f"{place + 1} of {len(missing)}, about {left} left: {piece.label}")
-            with folder.writing(piece.files[0]):
-                with heeding_interrupts():
-                    save = on_one_thread(piece.make)()
-                save()
-            done += own
-        for piece in self.pieces:
-            for file in piece.files:  # of a run that was killed after its last file, and before it could clear up
-                for rest in (".db", ".db-wal", ".db-shm", ".checkpoint"):
-                    file.with_suffix(rest).unlink(missing_ok=True)
+    def _expected(self, piece: Piece) -> float:
+        return expected(piece, self.preset, self.workers)
+
+    def _maker(self) -> Maker:
+        folder, workers = self.kept.folder, self.workers or processors()
+        asked = (self.parts, self.path, self.preset, self.methods, self.seeds, self.first, self.share)
+        return Maker(folder, workers, self._expected, self._tell, _make_elsewhere, lambda piece: (asked, piece.label))
 
     def _tell(self, text: str) -> None:
         self.progress.start(text, 1, "piece")
@@ -253,5 +241,20 @@ _NAMES: Final = {
     "data": "runs for data sets",
     "truth": "the truth",
     "plan": "plans of calibrations",
+    "held-out": "runs for calibrations",
     "lift": "calibrations",
 }
+
+
+def _make_elsewhere(asked: tuple[Any, ...], label: str) -> None:
+    """Make a piece of the work that another process was asked for."""
+    folder, pieces = _asked_for(asked)
+    make_piece(folder, pieces[label])
+
+
+@cache
+def _asked_for(asked: tuple[Any, ...]) -> tuple[ResultFolder, dict[str, Piece]]:
+    parts, path, preset, methods, seeds, first, share = asked
+    named: dict[str, Any] = {"preset": preset, "methods": methods, "seeds": seeds, "first": first, "share": share}
+    work = PaperWork(parts, path, **named, workers=1)
+    return work.kept.folder, {piece.label: piece for piece in work.pieces}
