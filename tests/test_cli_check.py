@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import signal
 import subprocess
 import sys
@@ -18,10 +17,9 @@ from click.testing import CliRunner, Result
 
 import sateen as st
 from sateen.cli import main
-from sateen.cli.check import replayed
 from sateen.cli.progress import Bar
 from sateen.core.progress import Progress
-from sateen.engine.run import Runner
+from sateen.engine.run import Runner, follow
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
 BIRTH_DEATH = str(Path(SIR).with_name("birth_death.sateen"))
@@ -167,12 +165,11 @@ class TestReplay:
             None if unknown else bool(satisfied)
             for satisfied, unknown in zip(counts.satisfied[0], counts.undecided[0].any(axis=0), strict=True)
         ]
-        limits = {"max_events": 1_000_000, "max_time": math.inf, **caps}
-        paths = [replayed(model, formula, theta, 3, run, **limits) for run in range(50)]
+        paths = [follow(model, formula, theta, seed=3, run=run, **caps) for run in range(50)]
         assert [st.monitor(formula, path) for path in paths] == [st.Verdict.of(each) for each in counted]
 
     def test_the_run_is_shown_as_a_table_with_its_verdict_explained(self) -> None:
-        path = replayed(st.Model.load(SIR), st.stl(FORMULA), THETA, 1, 17, 1_000_000, math.inf)
+        path = follow(st.Model.load(SIR), st.stl(FORMULA), THETA, seed=1, run=17)
         shown = sateen(*CHECK, "--runs", "100", "--replay", "17").stdout
         table = shown.partition("\nrun 17\n")[2].splitlines()
         assert table[0].split() == ["time", "S", "I", "R"]
@@ -192,13 +189,13 @@ class TestReplay:
         shown = sateen(*CHECK, "--runs", "100", "--replay", "17", "--csv", csv, "--plot", figure).stdout
         assert shown.endswith(f"\n{csv}\n{figure}\n")
         assert "more, which --csv" not in shown
-        path = replayed(st.Model.load(SIR), st.stl(FORMULA), THETA, 1, 17, 1_000_000, math.inf)
+        path = follow(st.Model.load(SIR), st.stl(FORMULA), THETA, seed=1, run=17)
         assert st.Path.from_csv(csv) == path
         assert "<svg" in Path(figure).read_text(encoding="utf-8")
 
     def test_json_holds_the_path_and_the_explanation(self) -> None:
         replay = as_json(*CHECK, "--runs", "100", "--replay", "3", "--seed", "5")["replay"]
-        path = replayed(st.Model.load(SIR), st.stl(FORMULA), THETA, 5, 3, 1_000_000, math.inf)
+        path = follow(st.Model.load(SIR), st.stl(FORMULA), THETA, seed=5, run=3)
         assert st.Path(**replay["path"]) == path
         assert (replay["run"], replay["verdict"]) == (3, str(st.monitor(st.stl(FORMULA), path)))
 

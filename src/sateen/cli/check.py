@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _SHOWN_ROWS: Final = 10  # at each end of the table of a run
-_FOREVER: Final = 1e300
 _COUNT: Final = click.IntRange(1)
 _REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
 
@@ -140,9 +138,12 @@ def check(
             click.echo(_exact_line(found, probability, refusal))
     files: list[str] = []
     if replay is not None:
+        from sateen.cli.progress import Bar
+        from sateen.engine.run import follow
         from sateen.logic.monitor import explain
 
-        path = replayed(system, formula, at, seed, replay, max_events, max_time)
+        limits: dict[str, Any] = {"max_events": max_events, "max_time": max_time}
+        path = follow(system, formula, at, seed=seed, run=replay, **limits, progress=Bar())
         explanation = explain(formula, path)
         files = write(path, explanation, csv, plot)
         content["replay"] = {"run": replay, "path": path_content(path), **explanation_content(explanation)}
@@ -164,31 +165,6 @@ def _test(asking: Property, indifference: float) -> str | None:
     near = f"{asking.bound:g} ± {indifference:g} does not lie between 0 and 1"
     click.echo(f"warning: {asked} is not tested, for {near}; runs are counted", err=True)
     return None
-
-
-def replayed(
-    model: Model, formula: Formula, theta: Mapping[str, float], seed: int, run: int, max_events: int, max_time: float
-) -> Path:
-    """The run that `estimate` counted as number `run`, for as long as it was followed there, or as is needed."""
-    from sateen.cli.progress import Bar
-    from sateen.core.path import Path, Verdict
-    from sateen.engine.run import replay
-    from sateen.logic.monitor import monitor
-
-    again = partial(replay, model, theta, seed=seed, run=run, progress=Bar())
-    limit = min(formula.horizon, max_time) or 1.0  # a formula about time 0 alone is shown with some of what follows
-    until = limit if math.isfinite(limit) else 1.0
-    while True:
-        path = again(until=until, max_events=max_events)
-        if path.end < until or monitor(formula, path) is not Verdict.UNKNOWN:
-            return path
-        if until >= min(limit, _FOREVER):
-            break
-        until = min(2.0 * until, limit)
-    # A run that max_time ended was followed up to its next jump, which may have decided it.
-    further = again(until=_FOREVER, max_events=len(path))
-    end = further.end if len(further) == len(path) else math.nextafter(further.times[-1], 0.0)
-    return Path(path.times, path.states, path.species, max(end, path.end), further.absorbed, path.values)
 
 
 def _exact(model: Model, formula: Formula, theta: Mapping[str, float]) -> tuple[float | None, str]:

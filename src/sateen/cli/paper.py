@@ -72,7 +72,7 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
               help="Look at a share of the points only, to try it.")  # fmt: skip
 @click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
 @click.option("--suffix", type=click.Choice([".png", ".svg", ".pdf"]), default=".svg", show_default=True)
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="All processors simulate if not said.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; all processors if not said.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Number of the first training set.")  # fmt: skip
 @JSON

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
 from sateen.core.expression import number_text, values_text
-from sateen.core.path import Path
+from sateen.core.path import Path, Verdict
 from sateen.core.progress import SILENT, Progress
 from sateen.engine.events import blamed
 from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
@@ -23,11 +23,12 @@ from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
-__all__ = ["REASONS", "Counts", "Runner", "replay"]
+__all__ = ["REASONS", "Counts", "Runner", "follow", "replay"]
 
 _MOST_EVENTS = 10**15  # so that counts stay exact whole numbers
 _MOST_SEED = 2**63
 _LARGEST_COUNT = 2**53
+_FOREVER = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,35 @@ def replay(
     if record.failed:
         raise Runner(model, ())._fault(given, seed, point, run, max_events)
     return record.path(until)
+
+
+def follow(
+    model: Model,
+    formula: Formula,
+    theta: Mapping[str, float],
+    *,
+    seed: int,
+    point: int = 0,
+    run: int = 0,
+    max_events: int = 1_000_000,
+    max_time: float = math.inf,
+    progress: Progress = SILENT,
+) -> Path:
+    """The very path behind a verdict that was counted, for as long as it was followed there, or as is needed."""
+    again = partial(replay, model, theta, seed=seed, point=point, run=run, progress=progress)
+    limit = min(formula.horizon, max_time) or 1.0  # a formula about time 0 alone is shown with some of what follows
+    until = limit if math.isfinite(limit) else 1.0
+    while True:
+        path = again(until=until, max_events=max_events)
+        if path.end < until or monitor(formula, path) is not Verdict.UNKNOWN:
+            return path
+        if until >= min(limit, _FOREVER):
+            break
+        until = min(2.0 * until, limit)
+    # A run that max_time ended was followed up to its next jump, which may have decided it.
+    further = again(until=_FOREVER, max_events=len(path))
+    end = further.end if len(further) == len(path) else math.nextafter(further.times[-1], 0.0)
+    return Path(path.times, path.states, path.species, max(end, path.end), further.absorbed, path.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ __all__ = ["Maker", "make_piece"]
 
 _ORDER: Final = ("data", "truth", "fit", "plan", "held-out", "lift")
 _SIDE_BY_SIDE: Final = ("fit", "plan")
-_TELLING: Final = 60.0  # seconds of work, from which on the pace of a machine shows
+_TELLING: Final = 0.2  # of the work, from which on the pace of a machine shows
 _LEFT_BEHIND: Final = (".db", ".db-wal", ".db-shm", ".checkpoint")  # beside a piece, while it is made
 
 
@@ -50,8 +50,9 @@ class Maker:
 
         def begin(piece: Piece) -> None:
             begun.append(piece)
-            pace = (time.perf_counter() - began) / sum(done) if sum(done) > _TELLING else 1.0
-            left = in_words(pace * (whole - sum(done)))
+            spent = sum(done)
+            pace = (time.perf_counter() - began) / spent if spent > _TELLING * whole else 1.0
+            left = in_words(pace * (whole - spent))
             self.tell(f"{len(begun)} of {len(missing)}, about {left} left: {piece.label}")
 
         def end(piece: Piece) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,10 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Example", "examples", "keep_report", "report_stamp", "save_figures", "write_report"]
 
-_FOREVER: Final = 2.0**40  # a time after which nobody waits for a verdict
 _MOST_JUMPS: Final = 2_000_000  # in runs that are made again until one has the wanted verdict
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
-_MOST_EVENTS: Final = 1_000_000  # where a study says nothing else
 _HEAD: Final = 512  # bytes of a page, among which is its stamp
 _FORM: Final = 1  # of the page; another one makes old pages be written anew
 
@@ -132,17 +128,19 @@ def _first_run(
     model: Model, formula: Formula, seen: Observations, caps: Mapping[str, Any], kind: str, verdict: Verdict
 ) -> Example | None:
     """The first run with the verdict, at the most balanced point that has one; None if none has, or only far on."""
+    from sateen.engine.run import follow
     from sateen.logic.monitor import explain, monitor
 
+    assert isinstance(seen.seed, int)
     counts = getattr(seen, kind)
     if not counts.any():
         return None
     balance = np.minimum(seen.satisfied, seen.violated) / np.maximum(seen.trials, 1)
     point = int(np.argmax(np.where(counts > 0, 1.0 + balance, 0.0)))
-    crowd = caps.get("max_population")
-    jumps = 0
+    crowd, jumps = caps.get("max_population"), 0
+    limits = {name: caps[name] for name in ("max_events", "max_time") if caps.get(name)}
     for run in range(int(seen.trials[point])):
-        path = _followed(model, formula, seen, point, run, caps)
+        path = follow(model, formula, seen.points[point], seed=seen.seed, point=point, run=run, **limits)
         jumps += len(path)
         counted = crowd is None or path.states.max(initial=0.0) <= crowd  # else it was stopped, and is undecided
         if counted and monitor(formula, path) is verdict:
@@ -150,25 +148,6 @@ def _first_run(
         if jumps > _MOST_JUMPS:
             break
     return None
-
-
-def _followed(
-    model: Model, formula: Formula, seen: Observations, point: int, run: int, caps: Mapping[str, Any]
-) -> Path:
-    """The very run that was counted, for as long as it takes to decide the formula."""
-    from sateen.engine.run import replay
-    from sateen.logic.monitor import monitor
-
-    assert isinstance(seen.seed, int)
-    limit = min(formula.horizon, caps.get("max_time") or math.inf) or 1.0  # beyond time 0, to have something to show
-    until = limit if math.isfinite(limit) else 1.0
-    made = partial(replay, model, seen.points[point], seed=seen.seed, point=point, run=run)
-    while True:
-        path = made(until=until, max_events=caps.get("max_events") or _MOST_EVENTS)
-        decided = math.isfinite(limit) or monitor(formula, path) is not Verdict.UNKNOWN
-        if decided or path.end < until or until >= _FOREVER:
-            return path
-        until *= 2.0
 
 
 def _contents(result: Result) -> tuple[dict[str, Any], dict[str, Any]]:
