@@ -5,6 +5,7 @@
     python benchmarks/learn.py random           the pinned random networks: the default learner
     python benchmarks/learn.py growth           time and memory by the number of points
     python benchmarks/learn.py sbc              ranks of functions drawn from a prior, by method
+    python benchmarks/learn.py predict          prediction at 100,000 points by what was learned from SIR c
     python benchmarks/learn.py table            the kept results of small, large and random as in docs/learning.md
 
 The truth is exact for SIR and a share of 50,000 runs (20,000 for random networks) elsewhere: see learning_data.py.
@@ -236,6 +237,26 @@ NAMES: Final = {
 }
 
 
+def predict(options: argparse.Namespace) -> dict[str, Any]:
+    count = options.points or 100_000
+    problem = learning_data.problem("c")
+    points = problem.space.sobol(count, seed=0)
+    seen = learning_data.training(problem, 1)
+    rows = []
+    for name, make in {**METHODS, "laplace-net": st.LaplaceNet}.items():
+        posterior = make().fit(seen, seed=1)
+        posterior.predict(points[:5000])  # compiles
+        times = []
+        for _ in range(3):
+            cpu, wall = time.process_time(), time.perf_counter()
+            posterior.predict(points)
+            times.append((time.perf_counter() - wall, time.process_time() - cpu))
+        wall, cpu = min(times)
+        rows.append({"method": name, "points": count, "wall_seconds": wall, "cpu_seconds": cpu})
+        print(f"{name:<13}{count:>9,} points{wall:>8.2f} s wall{cpu:>8.2f} s CPU", flush=True)
+    return {"rows": rows}
+
+
 def table() -> None:
     """The kept results as tables in Markdown."""
     kept = {
@@ -255,7 +276,7 @@ def table() -> None:
 
 
 def main() -> None:
-    parts = {"small": small, "large": large, "random": random, "growth": growth, "sbc": sbc}
+    parts = {"small": small, "large": large, "random": random, "growth": growth, "sbc": sbc, "predict": predict}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=[*parts, "one", "table"])
     parser.add_argument("--problems", nargs="*")

@@ -34,6 +34,7 @@ def test_a_configuration_is_told_as_text_json_latex_and_a_figure(tmp_path: Path)
     assert any(line.startswith("   sateen (svi-gp)") for line in lines)
     assert "pieces are to be made, which takes about" in done.stderr
     assert "a: svi-gp, training set 1" in done.stderr
+    assert "made in " in done.stderr
     again = sateen(*asked, "--json")
     assert again.stderr.splitlines() == ["all of 8 pieces are there"]
     told = json.loads(again.stdout)

@@ -72,7 +72,9 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
               help="Look at a share of the points only, to try it.")  # fmt: skip
 @click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
 @click.option("--suffix", type=click.Choice([".png", ".svg", ".pdf"]), default=".svg", show_default=True)
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; all processors if not said.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; all processors if not said."
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Number of the first training set.")  # fmt: skip
 @JSON
@@ -151,10 +153,20 @@ def _learn(work: PaperWork, suffix: str, yes: bool, as_json: bool) -> dict[str, 
         click.echo(f"{stop}", err=True)
         raise
     files = [str(file) for file in (*work.write(findings), *draw(work, findings, suffix))]
+    _took(work)
     if not as_json:
         click.echo(findings.text)
         click.echo("\n".join(files))
-    return {**findings.content(), "files": files}
+    return {**findings.content(), "spent": work.spent, "files": files}
+
+
+def _took(work: PaperWork) -> None:
+    """How long what was missing took, by what was done."""
+    from sateen.study.paper_forecast import in_words
+
+    if work.spent:
+        each = ", ".join(f"{name} {in_words(seconds)}" for name, seconds in work.spent.items())
+        click.echo(f"made in {in_words(sum(work.spent.values()))}: {each}", err=True)
 
 
 def _guarantees(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from math import floor, log
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from sateen.core.counts import sealed
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
+from sateen.core.threads import processors
 from sateen.learning.inputs import FloatArray, Inputs
 from sateen.learning.network import Array, Net, arithmetic, blocks
 from sateen.learning.posterior import LearnedPosterior, Parts, Summary
@@ -26,6 +28,7 @@ from sateen.learning.scale import scales_differ
 
 __all__ = ["BNNPosterior"]
 
+_Made = TypeVar("_Made")
 _ROWS: Final = 1024  # at once, so that what a layer gives stays in the cache
 
 
@@ -71,18 +74,20 @@ class BNNPosterior(LearnedPosterior):
     def _summary(self, unit: FloatArray, level: float) -> Summary:
         count = len(self.draws)
         place = min(max(floor((count + 1) * (1.0 - level) / 2.0), 1), (count + 1) // 2) - 1
-        parts = []
-        for f in self._of_draws(unit, self.draws):
-            ordered = np.partition(f, (place, count - 1 - place), axis=0)
+
+        def summed_up(f: npt.NDArray[Any]) -> Summary:
             moments = f.mean(axis=0, dtype=np.float64), f.std(axis=0, dtype=np.float64)
-            parts.append((*moments, ordered[place], ordered[count - 1 - place]))
+            ordered = np.partition(f, (place, count - 1 - place), axis=0)
+            return *moments, ordered[place], ordered[count - 1 - place]
+
+        parts = self._of_draws(unit, self.draws, summed_up)
         mean, std, lower, upper = (np.concatenate(column).astype(np.float64) for column in zip(*parts, strict=True))
         return mean, std, lower, upper
 
     def _draws(self, unit: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         noise = rng.standard_normal((n, self.net.size), dtype=np.float32)
         weights = (self.mean + self.spread * noise).astype(self.mean.dtype)
-        return np.concatenate(list(self._of_draws(unit, weights)), axis=1).astype(np.float64)
+        return np.concatenate(self._of_draws(unit, weights, np.asarray), axis=1).astype(np.float64)
 
     def _slope(self, unit: FloatArray) -> FloatArray:
         with self._arithmetic():
@@ -111,12 +116,22 @@ class BNNPosterior(LearnedPosterior):
         weights = [arrays[name] for name in ("centre", "mean", "spread", "draws")]
         return cls(recipe, training, inputs, record, net, *weights)
 
-    def _of_draws(self, unit: FloatArray, weights: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-        """f of each network, a row each, at some of the points after the other."""
+    def _of_draws(
+        self, unit: FloatArray, weights: npt.NDArray[Any], then: Callable[[npt.NDArray[Any]], _Made]
+    ) -> list[_Made]:
+        """What is made of f of each network, a row each, at some of the points after the other; by all processors."""
         with self._arithmetic():
             networks = jax.device_put(weights)
-            for count, x in blocks(unit, _ROWS, self.recipe.precision):
-                yield np.asarray(_probabilities(self.net, networks, x))[:, :count]
+
+        def made(block: tuple[int, npt.NDArray[Any]]) -> _Made:
+            with self._arithmetic():  # of this thread
+                return then(np.asarray(_probabilities(self.net, networks, block[1]))[:, : block[0]])
+
+        parts = list(blocks(unit, _ROWS, self.recipe.precision))
+        if len(parts) == 1:
+            return [made(parts[0])]
+        with ThreadPoolExecutor(processors()) as pool:
+            return list(pool.map(made, parts))
 
     def _arithmetic(self) -> AbstractContextManager[None]:
         return arithmetic(self.recipe.device, self.recipe.precision, forgiving=True)

@@ -41,8 +41,8 @@ class Maker:
     elsewhere: Callable[..., None]
     order: Callable[[Piece], tuple[Any, ...]]
 
-    def make(self, missing: Sequence[Piece]) -> None:
-        """Make what is missing, and clear away what was beside it meanwhile."""
+    def make(self, missing: Sequence[Piece]) -> dict[str, float]:
+        """Make what is missing; the seconds that each kind of piece took, which come one after the other."""
         whole = sum(map(self.expected, missing))
         began = time.perf_counter()
         begun: list[Piece] = []
@@ -50,25 +50,29 @@ class Maker:
 
         def begin(piece: Piece) -> None:
             begun.append(piece)
-            spent = sum(done)
-            pace = (time.perf_counter() - began) / spent if spent > _TELLING * whole else 1.0
-            left = in_words(pace * (whole - spent))
+            known = sum(done)
+            pace = (time.perf_counter() - began) / known if known > _TELLING * whole else 1.0
+            left = in_words(pace * (whole - known))
             self.tell(f"{len(begun)} of {len(missing)}, about {left} left: {piece.label}")
 
         def end(piece: Piece) -> None:
             done.append(self.expected(piece))
 
+        spent: dict[str, float] = {}
         for kind in _ORDER:
-            pieces = [piece for piece in missing if piece.kind == kind]
+            pieces, start = [piece for piece in missing if piece.kind == kind], time.perf_counter()
             if kind in _SIDE_BY_SIDE and min(self.workers, len(pieces)) > 1:
                 pieces.sort(key=self.expected, reverse=True)  # so that none is left alone at the end for long
                 options: dict[str, Any] = {"processes": self.workers, "began": begin, "ended": end}
                 side_by_side(self.elsewhere, pieces, self.order, **options)
-                continue
-            for piece in pieces:
-                begin(piece)
-                make_piece(self.folder, piece)
-                end(piece)
+            else:
+                for piece in pieces:
+                    begin(piece)
+                    make_piece(self.folder, piece)
+                    end(piece)
+            if pieces:
+                spent[kind] = time.perf_counter() - start
+        return spent
 
     def clear(self, pieces: Sequence[Piece]) -> None:
         """Clear away what a run left that was killed after the last file of a piece, and before it could."""

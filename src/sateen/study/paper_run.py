@@ -110,6 +110,7 @@ class PaperWork:
         self.preset, self.seeds, self.first, self.share = preset, seeds, first, share
         self.parts = tuple(parts)
         self.workers, self.progress = workers, progress
+        self.spent: dict[str, float] = {}  # seconds, by what was done when it was run
         self.kept = Pieces(ResultFolder(self.path / _PIECES), preset, workers, progress)
 
     def numbers(self, question: Question) -> range:
@@ -130,7 +131,7 @@ class PaperWork:
         """About how many seconds what is missing takes, by what is done."""
         found: dict[str, float] = {}
         for piece in self.missing():
-            name = f"fits of {piece.method}" if piece.method else _NAMES[piece.kind]
+            name = f"{_NAMES[piece.kind]} of {piece.method}" if piece.method else _NAMES[piece.kind]
             found[name] = found.get(name, 0.0) + self._expected(piece)
         return found
 
@@ -140,7 +141,7 @@ class PaperWork:
         with folder.held():
             try:
                 maker = self._maker()
-                maker.make(self.missing())
+                self.spent = {_NAMES[kind]: own for kind, own in maker.make(self.missing()).items()}
                 maker.clear(self.pieces)
             except KeyboardInterrupt as stop:
                 said = f"{stop}\n" if isinstance(stop, Interrupted) else ""
@@ -240,6 +241,7 @@ class PaperWork:
 _NAMES: Final = {
     "data": "runs for data sets",
     "truth": "the truth",
+    "fit": "fits",
     "plan": "plans of calibrations",
     "held-out": "runs for calibrations",
     "lift": "calibrations",
