@@ -13,6 +13,7 @@ import numpy as np
 from sateen.cases.published import DIMENSIONS, TABLE_1
 from sateen.core.archive import replacing
 from sateen.core.errors import InputError, Interrupted, nearest
+from sateen.core.prediction import Claim, Prediction
 from sateen.core.progress import SILENT, Progress
 from sateen.core.threads import processors
 from sateen.study.folder import ResultFolder
@@ -28,6 +29,7 @@ from sateen.study.paper_tables import (
     random_latex,
     random_text,
 )
+from sateen.study.score import score
 
 __all__ = ["PRESETS", "Findings", "PaperWork"]
 
@@ -221,11 +223,14 @@ class PaperWork:
     def _labels(self, question: Question) -> Labels:
         (function,) = question.formulas
         test, f = self.kept.found_test(question, function), self.kept.found_truth(question, function)
-        frequency = test.frequency
-        width = float(np.mean(2 * 1.959963984540054 * np.sqrt(frequency * (1 - frequency) / test.trials)))
+        itself = score(
+            Prediction(test.points, f, 0.0 * f, f, f, 0.95, Claim("probability", "credible", 0.95, "")), test
+        )
         noise = float(np.sqrt(np.mean(f * (1 - f) / test.trials)))
         error = 0.0 if question.truth_runs is None else float(np.sqrt(np.mean(f * (1 - f) / question.truth_runs)))
-        return Labels(question.part, noise, width, TABLE_1[question.part].test_width, question.truth_runs, error)
+        of_f = itself.accuracy, itself.wilson_accuracy
+        widths = itself.smc_width, TABLE_1[question.part].test_width
+        return Labels(question.part, noise, *of_f, *widths, question.truth_runs, error)
 
     def _about(self) -> dict[str, Any]:
         counts = {question.part: len(self.numbers(question)) for question in self.questions}

@@ -43,12 +43,15 @@ _WORSE: Final = "* worse than the paper's, in the digits that it prints."
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What is known of a test set: the noise of its labels, which no error goes below; the mean width of the intervals
-    of its frequencies, ours and published; and the runs and the standard error behind the truth, None and 0 if exact.
+    """What is known of a test set: the noise of its labels, which no error goes below; the accuracies that f itself
+    would have; the mean width of the intervals of its frequencies, ours and published; and the runs and the standard
+    error behind the truth, None and 0 if exact.
     """
 
     part: str
     noise: float
+    accuracy: float
+    wilson_accuracy: float
     width: float
     published_width: float | None
     truth_runs: int | None
@@ -120,8 +123,10 @@ def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> 
             yield (name, _method(row.method, row.kinds), *_figures(row, mark))
             name = ""
     if labels is not None:
-        published = _number(labels.published_width, 1, 3)
-        yield ("", "test set", _number(labels.noise, 100, 2), "", "", "", f"{labels.width:.4f}", published, *[""] * 6)
+        noise, accuracy = _number(labels.noise, 100, 2), _number(labels.accuracy, 100, 2)
+        width, published = f"{labels.width:.4f}", _number(labels.published_width, 1, 3)
+        wilson = _number(labels.wilson_accuracy, 100, 2)
+        yield ("", "test set", noise, "", accuracy, "", width, published, wilson, *[""] * 5)
 
 
 def _figures(row: Row, mark: Mark) -> Iterator[str]:
@@ -171,7 +176,8 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield _BEST
     yield _NEARLY
     yield "The first fit of a network in a process compiles it, and takes some seconds longer."
-    yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc."
+    yield "Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under Acc and"
+    yield "Wilson Acc, and the mean width of the intervals of its frequencies under Unc."
     if any(row.worse for row in rows):
         yield _WORSE
     for own in labels.values():
