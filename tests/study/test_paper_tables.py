@@ -87,8 +87,8 @@ RMSE in hundredths, Acc and coverage in percent; means over 1 training set, the 
 For sateen the paper's figure is the best of its three methods, each figure by itself.
 Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it.
 The first fit of a network in a process compiles it, and takes some seconds longer.
-Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under Acc and
-Wilson Acc, and the mean width of the intervals of its frequencies under Unc.
+Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under
+Acc and Wilson Acc, and the mean width of the intervals of its frequencies under Unc.
 * worse than the paper's, in the digits that it prints.
 - a, EP-GP: EPGP needs 12 GB
 

@@ -176,8 +176,8 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield _BEST
     yield _NEARLY
     yield "The first fit of a network in a process compiles it, and takes some seconds longer."
-    yield "Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under Acc and"
-    yield "Wilson Acc, and the mean width of the intervals of its frequencies under Unc."
+    yield "Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under"
+    yield "Acc and Wilson Acc, and the mean width of the intervals of its frequencies under Unc."
     if any(row.worse for row in rows):
         yield _WORSE
     for own in labels.values():
