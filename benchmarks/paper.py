@@ -4,8 +4,8 @@
     python benchmarks/paper.py all random
 
 Stages come one after the other, and every piece is a file, so the times of the files tell how long a stage took. They
-do so only for folders that were made in one go, on the machine where this runs. The tables go to results/paper.txt,
-which docs/paper.md shows, and all numbers to results/paper.json.
+do so only for folders that were made in one go, on the machine where this runs. The tables go to results/paper.md, and
+are those of docs/paper.md; all numbers go to results/paper.json.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def main() -> None:
         told = ", ".join(f"{stage} {own / 60:.1f}" for stage, own in seconds.items())
         print(f"{folder.name}: {sum(seconds.values()) / 60:.1f} minutes in all: {told}")
         content[folder.name] = {"seconds": seconds, **json.loads((folder / "table.json").read_text())}
-        texts.append((folder / "table.txt").read_text())
-    (machine.RESULTS / "paper.txt").write_text("\n".join(texts))
+        texts.append((folder / "table.md").read_text())
+    (machine.RESULTS / "paper.md").write_text("\n".join(texts))
     print(machine.write("paper", content))
 
 

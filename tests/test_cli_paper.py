@@ -24,13 +24,13 @@ def sateen(*arguments: str | Path, code: int = 0) -> Result:
     return done
 
 
-def test_a_configuration_is_told_as_text_json_latex_and_a_figure(tmp_path: Path):
+def test_a_configuration_is_told_as_text_markdown_latex_json_and_a_figure(tmp_path: Path):
     asked = ("a", *TRIED, "-m", "SVI-GP,default", "-o", tmp_path / "paper")
     done = sateen(*asked)
     lines = done.stdout.splitlines()
-    names = ["table.txt", "table.tex", "table.json", "paper-a.svg"]
-    assert lines[-4:] == [str(tmp_path / "paper" / name) for name in names]
-    assert all(Path(line).is_file() for line in lines[-4:])
+    names = ["table.txt", "table.md", "table.tex", "table.json", "paper-a.svg"]
+    assert lines[-5:] == [str(tmp_path / "paper" / name) for name in names]
+    assert all(Path(line).is_file() for line in lines[-5:])
     assert any(line.startswith("   sateen (svi-gp)") for line in lines)
     assert "pieces are to be made, which takes about" in done.stderr
     assert "a: svi-gp, training set 1" in done.stderr

@@ -272,6 +272,14 @@ def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
             assert ratio == pytest.approx(row["times_gillespy2"], rel=0.02), label
 
 
+def test_the_papers_tables_are_those_that_the_command_made() -> None:
+    page, kept = read(ROOT / "docs" / "paper.md"), read(ROOT / "benchmarks" / "results" / "paper.md")
+    tables = [block for block in kept.split("\n\n") if block.startswith("|")]
+    assert len(tables) == 3
+    for table in tables:
+        assert table.strip() in page
+
+
 def test_a_line_of_the_documentation_is_not_too_long_to_read() -> None:
     for page in PAGES:
         for number, line in enumerate(read(page).splitlines(), start=1):

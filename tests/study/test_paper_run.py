@@ -162,7 +162,7 @@ def test_a_refusal_is_a_dash_with_its_reason(done: PaperWork, folder: Path):
     try:
         findings = work.run()
         assert findings.rows[0].refused == "EPGP needs 12 GB"
-        assert "- a, EP-GP: EPGP needs 12 GB" in findings.text
+        assert "a, EP-GP: EPGP needs 12 GB" in findings.text
         (figure,) = draw(work, findings)
         assert "EP-GP" not in figure.read_text()
     finally:

@@ -8,7 +8,7 @@ import pytest
 
 from sateen.cases.published import RANDOM, TABLE_1, Figures
 from sateen.study.paper_rows import Fit, Lift, Row, Spread, best_published, dimension_row, row, spread
-from sateen.study.paper_tables import Labels, configurations_latex, configurations_text, random_latex, random_text
+from sateen.study.paper_tables import Labels, configuration_tables, configurations_latex, random_latex, random_tables
 from sateen.study.score import Score
 
 
@@ -75,6 +75,10 @@ def test_what_the_paper_does_not_have_is_never_better():
     assert row("l", "ep-gp", [fit(rmse=0.9, accuracy=0.0, uncertainty=1.0)]).worse == ()
 
 
+def as_text(tables):
+    return "\n".join(table.text() for table in tables)
+
+
 TABLE = """\
                     RMSE            Acc             Unc         Wilson  against f                 seconds
                     ours  paper    ours   paper    ours  paper     Acc       RMSE  cover  nearly    train  predict
@@ -87,10 +91,10 @@ RMSE in hundredths, Acc and coverage in percent; means over 1 training set, the 
 For sateen the paper's figure is the best of its three methods, each figure by itself.
 Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it.
 The first fit of a network in a process compiles it, and takes some seconds longer.
-Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under
-Acc and Wilson Acc, and the mean width of the intervals of its frequencies under Unc.
+Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;
+under Acc and Wilson Acc what f itself would get, as an interval without width.
 * worse than the paper's, in the digits that it prints.
-- a, EP-GP: EPGP needs 12 GB
+a, EP-GP: EPGP needs 12 GB
 
 The lift of sateen, 2 calibrations each, that promise 90 % coverage with confidence 95 %:
    points x runs   width  coverage  least   below     p
@@ -104,13 +108,28 @@ def test_the_table_of_configurations_is_exactly_this():
         row("a", "svi-gp", [fit(uncertainty=0.04)]),
         row("a", "default", [fit("default", kind="svi-gp", accuracy=1.0, seconds=123.4)]),
     ]
-    said = configurations_text(rows, LABELS, {"a": LIFT})
+    said = as_text(configuration_tables(rows, LABELS, {"a": LIFT}))
     assert said == TABLE
+
+
+def test_in_markdown_a_group_stands_before_its_columns_and_the_lift_is_a_table_of_its_own():
+    rows = [row("a", "svi-gp", [fit(uncertainty=0.04)])]
+    table, lift = (each.markdown().splitlines() for each in configuration_tables(rows, LABELS, {"a": LIFT}))
+    assert table[0].startswith("|  |  | RMSE ours | RMSE paper | Acc ours | Acc paper |")
+    assert table[1].startswith("| --- | --- | --: |")
+    assert (
+        table[2]
+        == "| a | SVI-GP | 1.35 | 1.38 | 99.00 | 98.80 | 0.040* | 0.032 | 99.50 | 0.67 | 94.0 | 95.0 | 0.5 | 0.01 |"
+    )
+    assert {line.count("|") for line in table[:4]} == {15}
+    assert "- `*` worse than the paper's, in the digits that it prints." in table
+    assert lift[0].startswith("The lift of sateen, 2 calibrations")
+    assert lift[2:4] == ["|  | points x runs | width | coverage | least | below | p |", "| --- " + "| --: " * 6 + "|"]
 
 
 def test_a_truth_from_runs_is_said_with_its_error():
     rows, labels = [row("d", "svi-gp", [fit()])], {"d": Labels("d", 0.01, 0.95, 0.95, 0.04, 0.039, 5000, 0.0045)}
-    said = configurations_text(rows, labels, {})
+    said = as_text(configuration_tables(rows, labels, {}))
     assert "d: f is the share of 5,000 runs, with a standard error of 0.45 in the mean square" in said
     assert "The lift" not in said
 
@@ -140,12 +159,12 @@ def test_the_tables_of_random_networks_have_intervals_over_data_sets():
         dimension_row(8, "ep-gp", [], "too many points"),
     ]
     assert rows[0].figures["rmse"].mean == pytest.approx(0.025)
-    lines = random_text(rows).splitlines()
+    lines = as_text(random_tables(rows)).splitlines()
     first = "2 SVI-GP 2.50 ± 6.35* 1.60 90.0 ± 0.0 67.0 0.025 ± 0.000* 0.019 0.044 99.5 0.67 94.0 95.0 0.5 5.0"
     assert " ".join(lines[2].split()) == first
     assert lines[3].split()[:6] == ["sateen", "(laplace-net)", "1.35", "1.60", "99.0", "96.0"]
     assert lines[4].split()[:3] == ["8", "EP-GP", "-"]
-    assert lines[-2:] == ["* worse than the paper's, in the digits that it prints.", "- 8, EP-GP: too many points"]
+    assert lines[-2:] == ["* worse than the paper's, in the digits that it prints.", "8, EP-GP: too many points"]
     latex = random_latex(rows)
     assert latex.count(r"\midrule") == 2
     assert r"2.50 $\pm$ 6.35\rlap{$^*$}" in latex

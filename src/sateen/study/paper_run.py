@@ -24,10 +24,11 @@ from sateen.study.paper_questions import Question, questions
 from sateen.study.paper_rows import ALL_METHODS, DimensionRow, Fit, Lift, Row, dimension_row, row
 from sateen.study.paper_tables import (
     Labels,
+    Table,
+    configuration_tables,
     configurations_latex,
-    configurations_text,
     random_latex,
-    random_text,
+    random_tables,
 )
 from sateen.study.score import score
 
@@ -50,9 +51,12 @@ class Findings:
     @property
     def text(self) -> str:
         """The tables as text."""
-        tables = [configurations_text(self.rows, self.labels, self.lifts)] if self.rows else []
-        tables += [random_text(self.dimensions)] if self.dimensions else []
-        return "\n".join([*self._tried(""), *tables])
+        return "\n".join([*self._tried(""), *(table.text() for table in self._tables())])
+
+    @property
+    def markdown(self) -> str:
+        """The tables in Markdown."""
+        return "\n".join([*self._tried(""), *(table.markdown() for table in self._tables())])
 
     @property
     def latex(self) -> str:
@@ -70,6 +74,10 @@ class Findings:
             "lift": {part: own.content() for part, own in self.lifts.items()},
             "random": [each.content() for each in self.dimensions],
         }
+
+    def _tables(self) -> list[Table]:
+        found = configuration_tables(self.rows, self.labels, self.lifts) if self.rows else []
+        return [*found, *(random_tables(self.dimensions) if self.dimensions else [])]
 
     def _tried(self, comment: str) -> list[str]:
         if self.about["share"] == 1:
@@ -152,7 +160,8 @@ class PaperWork:
 
     def write(self, findings: Findings) -> list[FilePath]:
         """Write the tables into the folder; the paths of the files."""
-        texts = {self.path / "table.txt": findings.text, self.path / "table.tex": findings.latex}
+        forms = {".txt": findings.text, ".md": findings.markdown, ".tex": findings.latex}
+        texts = {self.path / f"table{suffix}": text for suffix, text in forms.items()}
         for file, text in texts.items():
             with self.kept.folder.writing(file), replacing(file) as stream:
                 stream.write(text.encode())

@@ -1,4 +1,4 @@
-"""The tables: ours beside the paper's, as text and as LaTeX. Pure functions from rows to lines.
+"""The tables: ours beside the paper's, as text, Markdown and LaTeX. Pure functions from rows to lines.
 
 Errors are in hundredths and shares in percent, as the paper prints them. A star marks a figure that is worse than the
 paper's, and a dash what was refused or not published.
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from sateen.cases.published import Figures
 from sateen.study.paper_rows import LABELS, DimensionRow, Lift, Row, Spread
 
-__all__ = ["Labels", "configurations_latex", "configurations_text", "random_latex", "random_text"]
+__all__ = ["Labels", "Table", "configuration_tables", "configurations_latex", "random_latex", "random_tables"]
 
 Cells: TypeAlias = tuple[str, ...]
 _DASH: Final = "-"
@@ -58,31 +58,58 @@ class Labels:
     truth_error: float
 
 
-def configurations_text(rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift]) -> str:
-    """The table of the configurations, with notes below it."""
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Lines of cells under one or two lines of heads, a caption above and notes below; `left` columns are words."""
+
+    heads: tuple[Cells, ...]
+    cells: tuple[Cells, ...]
+    notes: tuple[str, ...] = ()
+    caption: str = ""
+    left: int = 2
+
+    def text(self) -> str:
+        """The table in columns."""
+        lines = [self.caption] if self.caption else []
+        lines += _aligned([*self.heads, *self.cells], left=self.left)
+        lines += ["", *self.notes] if self.notes else []
+        return "\n".join(lines) + "\n"
+
+    def markdown(self) -> str:
+        """The table in Markdown, where a head is one line: that of a group goes before those of its columns."""
+        head, group = list(self.heads[-1]), ""
+        if len(self.heads) > 1:
+            for at, (over, under) in enumerate(zip(*self.heads, strict=True)):
+                group = over or group
+                head[at] = f"{group} {under}".strip()
+        sides = ["---" if at < self.left else "--:" for at in range(len(head))]
+        lines = [f"{self.caption}\n"] if self.caption else []
+        lines += [f"| {' | '.join(line)} |" for line in (head, sides, *self.cells)]
+        lines += ["", *(f"- {note.replace('*', '`*`', 1)}" for note in self.notes)] if self.notes else []
+        return "\n".join(lines) + "\n"
+
+
+def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift]) -> list[Table]:
+    """The table of the configurations, with notes below it, and that of the lift if it was calibrated."""
     parts = list(dict.fromkeys(row.part for row in rows))
-    cells = [cell for part in parts for cell in _part(part, rows, labels.get(part), _plain)]
-    lines = _aligned([*_HEAD, *cells], left=2)
-    lines += ["", *_notes(rows, labels)]
-    if lifts:
-        lines += ["", *_lift_lines(lifts)]
-    return "\n".join(lines) + "\n"
+    cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part), _plain))
+    return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
 
 
-def random_text(rows: Sequence[DimensionRow]) -> str:
+def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
     """The table of the random networks by number of rates."""
-    lines = _aligned([*_RANDOM_HEAD, *_by_rates(rows, "±", _plain)], left=2)
     fits = max((row.fits for row in rows), default=0)
     notes = [
         f"By number of rates. {_UNITS}; means over up to {fits} fits, ± the half-width of their 95 % intervals.",
-        "SMC is the mean width of the 95 % intervals of the test frequencies. " + _BEST,
+        "SMC is the mean width of the 95 % intervals of the test frequencies.",
+        _BEST,
         _NEARLY,
         "The paper's hours are those of an A100.",
     ]
     if any(_is_worse(name, row.figures, row.published) for row in rows for name in _COMPARED):
         notes.append(_WORSE)
     notes += _refusals((str(row.rates), row.method, row.refused) for row in rows)
-    return "\n".join([*lines, "", *notes]) + "\n"
+    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows, "±", _plain)), tuple(notes))]
 
 
 def configurations_latex(rows: Sequence[Row], labels: Mapping[str, Labels]) -> str:
@@ -176,8 +203,8 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield _BEST
     yield _NEARLY
     yield "The first fit of a network in a process compiles it, and takes some seconds longer."
-    yield "Of a test set, the noise of its labels stands under RMSE, the accuracies of f itself, of no width, under"
-    yield "Acc and Wilson Acc, and the mean width of the intervals of its frequencies under Unc."
+    yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;"
+    yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
     if any(row.worse for row in rows):
         yield _WORSE
     for own in labels.values():
@@ -190,17 +217,17 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
 def _refusals(found: Iterator[tuple[str, str, str]]) -> Iterator[str]:
     for name, method, why in found:
         if why:
-            yield f"- {name}, {LABELS[method]}: {why}"
+            yield f"{name}, {LABELS[method]}: {why}"
 
 
-def _lift_lines(lifts: Mapping[str, Lift]) -> Iterator[str]:
+def _lift_table(lifts: Mapping[str, Lift]) -> Table:
     first = next(iter(lifts.values()))
-    yield (
+    caption = (
         f"The lift of sateen, {len(first.coverages)} calibrations each, that promise {100 * first.level:g} % coverage "
         f"with confidence {100 * first.confidence:g} %:"
     )
     head = ("", "points x runs", "width", "coverage", "least", "below", "p")
-    rows = [
+    cells = tuple(
         (
             name,
             f"{own.points} x {own.runs}",
@@ -211,8 +238,8 @@ def _lift_lines(lifts: Mapping[str, Lift]) -> Iterator[str]:
             f"{own.p:.2g}",
         )
         for name, own in lifts.items()
-    ]
-    yield from _aligned([head, *rows], left=1)
+    )
+    return Table((head,), cells, caption=caption, left=1)
 
 
 def _method(method: str, kinds: Sequence[str]) -> str:
