@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,25 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from crew_work import fail, sleep, vanish, write
 from sateen.core.errors import InputError, SateenError
 from sateen.study.crew import side_by_side
-
-
-def write(folder: str, name: str) -> None:
-    Path(folder, name).write_text(str(os.getpid()))
-
-
-def fail(folder: str, name: str) -> None:
-    raise InputError(f"{name} cannot be made")
-
-
-def vanish(folder: str, name: str) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def sleep(folder: str, name: str) -> None:
-    write(folder, name)
-    time.sleep(600)
 
 
 def do(work, folder: Path, names: str = "abcde", processes: int = 2, began=lambda name: None):
@@ -95,8 +78,11 @@ def test_ctrl_c_ends_what_is_in_the_midst_of_its_work(tmp_path: Path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nobody_outlives_a_caller_that_is_killed(tmp_path: Path):
-    code = f"import test_crew, pathlib; test_crew.do(test_crew.sleep, pathlib.Path({str(tmp_path)!r}))"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    code = (
+        "from crew_work import sleep; from sateen.study.crew import side_by_side\n"
+        f"side_by_side(sleep, 'ab', lambda name: ({str(tmp_path)!r}, name), processes=2, began=print, ended=print)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     caller = subprocess.Popen([sys.executable, "-c", code], env=environment)
     try:
         wait_for(lambda: len([file for file in tmp_path.iterdir() if file.read_text()]) == 2)
