@@ -77,8 +77,8 @@ class BNNPosterior(LearnedPosterior):
 
         def summed_up(f: npt.NDArray[Any]) -> Summary:
             moments = f.mean(axis=0, dtype=np.float64), f.std(axis=0, dtype=np.float64)
-            ordered = np.partition(f, (place, count - 1 - place), axis=0)
-            return *moments, ordered[place], ordered[count - 1 - place]
+            ordered = np.sort(np.ascontiguousarray(f.T), axis=1)  # which is faster than to select the two
+            return *moments, ordered[:, place], ordered[:, count - 1 - place]
 
         parts = self._of_draws(unit, self.draws, summed_up)
         mean, std, lower, upper = (np.concatenate(column).astype(np.float64) for column in zip(*parts, strict=True))
