@@ -33,8 +33,8 @@ _NODES: Final = (
 _WIDE_NODES: Final = 32
 _CENSORED_NODES: Final = 64  # for a censored row, where ln L bends at both ends of [k, k + u]
 _WIDE: Final = 1.0  # variance
-_TILTED_NODES: Final = ((0.1, 24), (1.0, 48), (16.0, 128), (np.inf, 256))  # up to such a variance of the cavity
-_MOST_TILTED_NODES: Final = 256  # for a censored row too
+_TILTED_NODES: Final = (24, 48, 128, 256)  # the last for censored rows too
+_TILTED_BOUNDS: Final = (0.1, 1.0, 16.0)  # between them: variances of the cavity
 _CHUNK: Final = 1 << 17  # values of g at once
 _TINY: Final = 1e-300
 _FAINT: Final = 1e-200  # a probability from which on logarithms are used
@@ -246,13 +246,9 @@ def tilted_moments(counts: Counts, mean: FloatArray, variance: FloatArray, start
     trapezoidal rule between, on a function that dies out at both ends, converges faster than any power.
     """
     results: Triple = (np.empty(len(counts)), np.empty(len(counts)), np.empty(len(counts)))
-    censored = counts.undecided > 0
-    least = 0.0
-    for most, nodes in _TILTED_NODES:
-        group = (variance >= least) & (variance < most) & ~censored
-        if nodes == _MOST_TILTED_NODES:
-            group |= censored
-        rows, step, least = np.flatnonzero(group), _CHUNK // nodes, most
+    kinds = np.searchsorted(_TILTED_BOUNDS, np.where(counts.undecided > 0, np.inf, variance), side="right")
+    for kind, nodes in enumerate(_TILTED_NODES):
+        rows, step = np.flatnonzero(kinds == kind), _CHUNK // nodes
         for begin in range(0, len(rows), step):
             own = rows[begin : begin + step]
             found = _tilted(counts[own], mean[own], 1.0 / variance[own], start[own], nodes)
