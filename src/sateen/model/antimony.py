@@ -102,7 +102,7 @@ def _as_sbml(text: str, seen: str) -> str:
     try:
         import antimony
     except ImportError:
-        remedy = "install it with  pip install 'sateen[sbml]'"
+        remedy = "install it with  pip install antimony python-libsbml, or in a clone  pip install '.[sbml]'"
         raise ModelError("Antimony files are read by antimony, which is not installed", remedy=remedy) from None
     antimony.clearPreviousLoads()
     try:

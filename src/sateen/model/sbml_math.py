@@ -133,7 +133,7 @@ def library() -> Any:
     try:
         import libsbml
     except ImportError:
-        remedy = "install it with  pip install 'sateen[sbml]'"
+        remedy = "install it with  pip install antimony python-libsbml, or in a clone  pip install '.[sbml]'"
         raise ModelError("SBML files are read by python-libsbml, which is not installed", remedy=remedy) from None
     return libsbml
 
