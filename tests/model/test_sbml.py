@@ -518,7 +518,7 @@ def test_without_its_library_a_file_is_refused_with_how_to_install_it(library, s
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(st.ModelError, match="which is not installed") as error:
         st.Model.load(file)
-    assert error.value.remedy.startswith("install it with  pip install antimony python-libsbml, or in a clone  pip install")
+    assert error.value.remedy.startswith("install it with  pip install antimony python-libsbml, or in a clone")
 
 
 def test_import_sateen_loads_neither_library():
