@@ -16,8 +16,8 @@ import machine
 import numpy as np
 
 import sateen as st
-from sateen.cases.paper import CONFIGURATIONS, Configuration
 from sateen.engine.run import Runner
+from sateen.paper.cases.configurations import CONFIGURATIONS, Configuration
 
 
 def make(configuration: Configuration) -> dict[str, Any]:

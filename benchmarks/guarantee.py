@@ -29,9 +29,9 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 import sateen as st
-from sateen.cases.paper import configuration
 from sateen.guarantee.lift import fewest_lifted_points
-from sateen.study.guarantee_figures import LEARNERS
+from sateen.paper.cases.configurations import configuration
+from sateen.paper.guarantees import LEARNERS
 
 FloatArray = npt.NDArray[np.float64]
 CERTAIN = 1e-6

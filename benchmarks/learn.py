@@ -191,7 +191,7 @@ def sbc(options: argparse.Namespace) -> dict[str, Any]:
     from scipy.special import ndtr
     from scipy.stats import chisquare
 
-    from sateen.learning.kernels import Kernel
+    from sateen.learning.gp.kernels import Kernel
 
     space, tests, bins, draws = st.Space(x=(-1.0, 1.0)), 5, 10, 199
     kernel = Kernel("matern", (0.5,), 1.0)

@@ -32,11 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 import sateen as st
-from sateen.cases.design import Design
-from sateen.cases.paper import CONFIGURATIONS, configuration
-from sateen.cases.published import DIMENSIONS
-from sateen.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, pinned, random_network
 from sateen.core.errors import InputError, nearest
+from sateen.paper.cases.configurations import CONFIGURATIONS, configuration
+from sateen.paper.cases.design import Design
+from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, pinned, random_network
+from sateen.paper.published import DIMENSIONS
 
 FloatArray = npt.NDArray[np.float64]
 Role = Literal["train", "test", "truth"]

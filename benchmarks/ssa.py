@@ -20,8 +20,8 @@ import numpy as np
 from peers import GillesPy2, Prototype, Race, RoadRunner
 
 import sateen as st
-from sateen.cases import lacz, phosphorelay, random_ctmc, sir
 from sateen.engine.run import Runner
+from sateen.paper.cases import lacz, phosphorelay, random_ctmc, sir
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data" / "random"
 PINNED = random_ctmc.pinned(DATA, 20)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sateen.core.expression import Delayed, Expression, Name, Number, Operation, in_order
+from sateen.language.expression import Delayed, Expression, Name, Number, Operation, in_order
 from sateen.logic.formula import (
     And,
     Atom,

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import expm
 
-from sateen.core.expression import Name
 from sateen.engine.sampled import states_at
+from sateen.language.expression import Name
 from sateen.model.load import load_sbml
 
 RUNS = 10_000

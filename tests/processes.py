@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Space
-from sateen.learning.kernels import Kernel
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.gp.sparse import Basis
 from sateen.learning.likelihood import Counts
-from sateen.learning.sparse_gp import Basis
 
 DECADES = Space(k=Range(0.01, 1.0, scale="log"))
 

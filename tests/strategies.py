@@ -15,7 +15,8 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from sateen.core.expression import (
+from sateen.core.path import Path
+from sateen.language.expression import (
     COMPARISONS,
     FUNCTIONS,
     Boolean,
@@ -27,7 +28,6 @@ from sateen.core.expression import (
     in_order,
     number,
 )
-from sateen.core.path import Path
 from sateen.logic.formula import (
     ALWAYS,
     FORMULA_RESERVED,

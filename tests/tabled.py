@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from sateen import Observations, Space
 from sateen.core.prediction import Claim, Prediction, Training
 from sateen.core.space import Points
-from sateen.core.tensors import write_tensors
+from sateen.files.container import write_container
 
 UNIT = Space(x=(0.0, 1.0))
 
@@ -77,7 +77,7 @@ class TabledPosterior:
         training = self.training.observations
         arrays = {"knots": self.recipe.knots, "mean": self.recipe.mean, "std": self.recipe.std}
         columns = {"theta": training.theta, "satisfied": training.satisfied, "trials": training.trials}
-        write_tensors(file, "table", 1, {"design": training.points.design}, {**arrays, **columns})
+        write_container(file, "table", 1, {"design": training.points.design}, {**arrays, **columns})
 
 
 def read_table(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> TabledPosterior:

@@ -260,7 +260,7 @@ def test_a_script_in_the_words_of_a_study_does_not_run(
 ) -> None:
     from dataclasses import replace
 
-    from sateen.study.report import write_report
+    from sateen.report.report import write_report
 
     hostile = "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 1'>"
     result = st.Result.load(pages["curve"].parent)
@@ -275,7 +275,7 @@ def test_a_script_in_the_words_of_a_study_does_not_run(
     assert browser.value("document.querySelector('h1').textContent") == hostile
     # Were it markup, the policy of the page would stop it all the same.
     browser.value("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.taken = 1\">')")
-    browser.value("new Promise(done => setTimeout(done, 200))")
+    browser.value("new GuaranteeSpec(done => setTimeout(done, 200))")
     assert browser.value("window.taken") is None
 
 

@@ -20,7 +20,7 @@ from matplotlib.collections import PolyCollection
 
 import sateen as st
 from sateen.cli import main
-from sateen.show import figures
+from sateen.plot import figures
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
 BIRTH_DEATH = str(Path(SIR).with_name("birth_death.sateen"))

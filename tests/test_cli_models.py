@@ -17,7 +17,7 @@ import sateen as st
 from sateen.cli import main
 from sateen.cli.group import Commands
 from sateen.cli.init import init
-from sateen.core.expression import Number
+from sateen.language.expression import Number
 
 QUEUE = """ctmc
 const int capacity;

@@ -89,7 +89,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
     command = [sys.executable, "-c", HEARING, "paper", "b", *TRIED, "-m", "svi-gp", "-o", str(tmp_path)]
     stages = tmp_path / "pieces" / "stages"
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
-        while running.poll() is None and not list(stages.glob("train1.b.*.npz")):
+        while running.poll() is None and not list(stages.glob("train1.b.*.safetensors")):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=60)

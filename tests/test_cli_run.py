@@ -155,7 +155,7 @@ class TestRefusals:
         assert said in sateen("run", *arguments, code=code).stderr
 
     def test_two_at_a_time_are_refused(self, study: Path) -> None:
-        from sateen.study.folder import ResultFolder
+        from sateen.pipeline.folder import ResultFolder
 
         with ResultFolder(study.parent / "decay-result").held():
             done = sateen("run", study, code=1)

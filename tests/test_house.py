@@ -29,42 +29,58 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 MOST_LINES: Final = 400
 FIRST_SCREEN: Final = 40  # lines of README.md
 
-# Who sees whom. A room sees itself too; `study`, and the files at the root, see the whole house.
+# Who sees whom. A room sees itself too. "" is the root: the public names, as any user has them.
 SEEN_BY: Final = {
     "core": set(),
-    "model": {"core"},
-    "logic": {"core"},
-    "learning": {"core"},
-    "guarantee": {"core"},
-    "show": {"core"},
-    "engine": {"core", "model", "logic"},
-    "sampling": {"core", "model", "logic", "engine"},
-    "cases": {"core", "model", "logic", "engine", "sampling"},
+    "language": {"core"},
+    "files": {"core"},
+    "model": {"core", "language", "files"},
+    "logic": {"core", "language"},
+    "engine": {"core", "language", "model", "logic"},
+    "sampling": {"core", "language", "files", "model", "logic", "engine"},
+    "learning": {"core", "files"},
+    "guarantee": {"core", "files"},
+    "assess": {"core"},
+    "pipeline": {"core", "files"},
+    "study": {"core", "files", "model", "logic", "sampling", "learning", "guarantee", "assess", "pipeline"},
+    "plot": {"core"},
+    "report": {"", "core", "files", "plot", "study"},
+    "paper": {"", "pipeline", "plot"},
+    "cli": {
+        "",
+        "core",
+        "files",
+        "language",
+        "model",
+        "logic",
+        "learning",
+        "guarantee",
+        "study",
+        "plot",
+        "report",
+        "paper",
+    },
 }
-SEES_ALL: Final = {"study", "cli", ""}
+SEES_ALL: Final = {""}  # only the files at the root see the whole house
 # The networks, and the paper's SVI-GP, which is trained as they are.
-NETWORK_FILES: Final = (
-    "learning/network",
-    "learning/svi_bnn",
-    "learning/laplace_net",
-    "learning/faithful_gp",
-)
+NETWORK_FILES: Final = ("learning/networks/", "learning/gp/faithful")
 LIBRARY_HOMES: Final = {
     "jax": NETWORK_FILES,
     "optax": NETWORK_FILES,
     "numba": ("engine/",),
     "llvmlite": ("engine/",),
-    "matplotlib": ("show/figures",),
+    "matplotlib": ("plot/",),
     "libsbml": ("model/sbml",),
     "antimony": ("model/antimony",),
-    "plotly": ("show/report",),
-    "jinja2": ("show/report",),
+    "plotly": ("report/",),
+    "jinja2": ("report/",),
 }
+MOST_SINGLE_IMPORTERS: Final = 25  # modules that only one other module imports, registered ones left out
 HEAVY: Final = {
     *("jax", "optax", "safetensors", "numba", "scipy", "matplotlib", "lark", "pandas", "rich", "libsbml", "antimony"),
     *("msgspec", "jinja2", "plotly"),
 }
-FOUND_BY_NAME: Final = {"__init__.py", "core/picture.py"}  # may import a module whose name is computed
+FOUND_BY_NAME: Final = {"__init__.py", "core/registry.py"}  # may import a module whose name is computed
 MAY_COMPILE: Final[frozenset[str]] = frozenset()  # files that may compile source which an Expression tree emitted
 PICKLERS: Final = {"pickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "jsonpickle"}
 PRINTERS: Final = ("print", "sys.stdout", "sys.stderr", "click.echo", "click.secho", "rich.print", "rich.console")
@@ -114,6 +130,12 @@ class Source:
                 literal = isinstance(first, ast.Constant) and isinstance(first.value, str)
                 found.append((node.lineno, first.value if literal else "?", ""))
         return found
+
+    @cached_property
+    def for_type_checkers(self) -> set[int]:
+        """The lines under `if TYPE_CHECKING`."""
+        guarded = [n for n in ast.walk(self.tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+        return {line for node in guarded for part in node.body for line in range(part.lineno, part.end_lineno + 1)}
 
     def _origin(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -167,6 +189,21 @@ class House:
     def rooms(self) -> list[str]:
         return sorted({source.room for source in self.sources} - {""})
 
+    @cached_property
+    def graph(self) -> dict[str, set[str]]:
+        """Every module with the modules that it imports, at the top or inside a function, but not for type checkers."""
+        names = {
+            "sateen." + source.file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): source
+            for source in self.sources
+            if source.file not in ("__init__.py", "__main__.py")
+        }
+        graph: dict[str, set[str]] = {}
+        for name, source in names.items():
+            targets = {module for line, module, _ in source.imports if line not in source.for_type_checkers}
+            reached = {target if target in names else target.rpartition(".")[0] for target in targets}
+            graph[name] = (reached & set(names)) - {name}
+        return graph
+
     def room_of(self, module: str) -> str | None:
         """The room a module of sateen stands in, "" for the root, None for what is not sateen's."""
         head, _, rest = module.partition(".")
@@ -189,11 +226,44 @@ def walls(house: House) -> Iterator[str]:
             room = house.room_of(module)
             if room is None or room == source.room or room in seen:
                 continue
-            allowed = "only " + ", ".join(sorted(seen)) if seen else "no room"
+            allowed = "only " + ", ".join(sorted(name or "public names" for name in seen)) if seen else "no room"
             yield source.complain(
                 line,
                 f"{source.room} imports {module}, but sees {allowed}; move what is shared to core, or pass it in",
             )
+
+
+def no_import_cycles(house: House) -> Iterator[str]:
+    graph = house.graph
+    for circle in _circles(graph):
+        first = min(circle)
+        file = first.removeprefix("sateen.").replace(".", "/") + ".py"
+        rest = ", ".join(sorted(circle - {first}))
+        yield f"src/sateen/{file}:1: imports itself through {rest}; move what they share to a module of its own"
+
+
+def few_modules_have_one_importer(house: House) -> Iterator[str]:
+    importers = {name: [other for other, seen in house.graph.items() if name in seen] for name in house.graph}
+    registered = {address for source in house.sources for address in re.findall(r'"(sateen\.[\w.]+):', source.text)}
+    alone = [name for name, found in importers.items() if len(found) == 1 and name not in registered]
+    if len(alone) >= MOST_SINGLE_IMPORTERS:
+        yield f"src/sateen:1: {len(alone)} modules have a single importer; join some of {', '.join(sorted(alone))}"
+
+
+def _circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that reach each other."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen: set[str] = set()
+        waiting = list(graph[start])
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting.extend(graph[name])
+        reach[start] = seen
+    circles = {frozenset({name} | {other for other in reach[name] if name in reach[other]}) for name in graph}
+    return [set(circle) for circle in circles if len(circle) > 1]
 
 
 def libraries_at_home(house: House) -> Iterator[str]:
@@ -319,6 +389,14 @@ def test_a_room_imports_only_the_rooms_it_sees_and_core_imports_none():
     obey(walls)
 
 
+def test_no_module_imports_itself_through_others():
+    obey(no_import_cycles)
+
+
+def test_few_modules_have_a_single_importer():
+    obey(few_modules_have_one_importer)
+
+
 def test_jax_numba_and_matplotlib_stay_at_home():
     obey(libraries_at_home)
 
@@ -367,15 +445,18 @@ def test_no_room_bears_a_public_name():
     ("rule", "file", "text", "line", "words"),
     [
         (walls, "core/a.py", "import sateen.model.model", 1, "core imports sateen.model.model"),
-        (walls, "core/a.py", "def f():\n    from ..show import figures", 2, "sateen.show.figures"),
+        (walls, "core/a.py", "def f():\n    from ..plot import figures", 2, "sateen.plot.figures"),
         (walls, "core/a.py", "from sateen import Model", 1, "sees no room"),
-        (walls, "core/a.py", "from importlib import import_module\nimport_module('sateen.show')", 2, "sateen.show"),
+        (walls, "core/a.py", "from importlib import import_module\nimport_module('sateen.plot')", 2, "sateen.plot"),
         (walls, "logic/a.py", "if TYPE_CHECKING:\n    from sateen.engine import simulate", 2, "sees only core"),
+        (walls, "paper/a.py", "from sateen.learning.gp import svi_gp", 1, "paper imports sateen.learning.gp.svi_gp"),
+        (walls, "study/a.py", "from sateen.report import page", 1, "study imports sateen.report.page"),
+        (walls, "cli/a.py", "from sateen.engine import run", 1, "cli imports sateen.engine.run"),
         (walls, "model/a.py", "from sateen.cli import main", 1, "sateen.cli.main"),
         (walls, "engine/deep/a.py", "from ...sampling import observe", 1, "engine imports sateen.sampling.observe"),
         (walls, "attic/a.py", "", 1, "attic has no place yet"),
         (libraries_at_home, "core/a.py", "import numba as nb", 1, "numba is imported only in engine/"),
-        (libraries_at_home, "show/report.py", "from matplotlib import cm", 1, "only in show/figures"),
+        (libraries_at_home, "report/page.py", "from matplotlib import cm", 1, "only in plot/"),
         (libraries_at_home, "learning/likelihood.py", "def f():\n    import jax.numpy", 2, "jax.numpy"),
         (imports_are_visible, "core/a.py", "import importlib\nimportlib.import_module(name)", 2, "write the name out"),
         (printing_only_in_cli, "core/a.py", "print('x')", 1, "only cli prints"),
@@ -421,6 +502,27 @@ def test_a_planted_violation_is_seen(rule, file, text, line, words, tmp_path):
     assert words in complaint
 
 
+def test_a_planted_cycle_is_seen_even_if_an_import_is_deferred(tmp_path):
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "a.py").write_text("from sateen.core import b")
+    (tmp_path / "core" / "b.py").write_text("def f():\n    from sateen.core.c import g")
+    (tmp_path / "core" / "c.py").write_text("if TYPE_CHECKING:\n    from sateen.core import b\nimport sateen.core.a")
+    (complaint,) = no_import_cycles(House(tmp_path))
+    assert complaint.startswith("src/sateen/core/a.py:1: imports itself through sateen.core.b, sateen.core.c")
+    (tmp_path / "core" / "c.py").write_text("if TYPE_CHECKING:\n    from sateen.core import b")
+    assert list(no_import_cycles(House(tmp_path))) == []
+
+
+def test_too_many_modules_with_one_importer_are_seen(tmp_path):
+    (tmp_path / "core").mkdir()
+    for n in range(MOST_SINGLE_IMPORTERS + 1):
+        (tmp_path / "core" / f"m{n}.py").write_text(f"import sateen.core.m{n + 1}" if n < MOST_SINGLE_IMPORTERS else "")
+    (complaint,) = few_modules_have_one_importer(House(tmp_path))
+    assert f"{MOST_SINGLE_IMPORTERS} modules have a single importer" in complaint
+    (tmp_path / "core" / "table.py").write_text('TABLE = {"a": "sateen.core.m1:f"}')
+    assert list(few_modules_have_one_importer(House(tmp_path))) == []
+
+
 def test_what_is_allowed_gives_no_complaint(tmp_path):
     (tmp_path / "engine").mkdir()
     (tmp_path / "engine" / "__init__.py").write_text('"""A room."""')
@@ -432,8 +534,16 @@ def test_what_is_allowed_gives_no_complaint(tmp_path):
         "def f(seed):\n    return np.random.default_rng(np.random.SeedSequence(seed))\n"
     )
     (tmp_path / "cli").mkdir()
-    (tmp_path / "cli" / "__init__.py").write_text('"""The command line."""\nfrom sateen.engine import a\nprint(1)\n')
-    rules = [walls, libraries_at_home, imports_are_visible, printing_only_in_cli, no_hidden_randomness, no_global_state]
+    (tmp_path / "cli" / "__init__.py").write_text('"""The command line."""\nfrom sateen.study import a\nprint(1)\n')
+    rules = [
+        walls,
+        no_import_cycles,
+        libraries_at_home,
+        imports_are_visible,
+        printing_only_in_cli,
+        no_hidden_randomness,
+        no_global_state,
+    ]
     rules += [no_pickle, no_eval, dataclasses_are_frozen, modules_are_short, rooms_say_what_they_are]
     assert [complaint for rule in rules for complaint in rule(House(tmp_path))] == []
 
@@ -464,8 +574,8 @@ def test_every_public_name_is_there_and_listed():
 
 def test_type_checkers_see_the_public_names():
     (root,) = [source for source in HOUSE.sources if source.file == "__init__.py"]
-    seen = {name for _, module, name in root.imports if module.startswith("sateen.") and name != "nearest"}
-    assert seen == set(sateen.__all__) - {"__version__"}
+    seen = {name for _, module, name in root.imports if module.startswith("sateen.")}
+    assert seen - {"nearest", "provide"} == set(sateen.__all__)
 
 
 def test_every_error_is_public():

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-__version__ = "0.1.0"
+from sateen.core.registry import provide
+from sateen.core.version import VERSION as __version__
 
 __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Model",
@@ -74,7 +75,23 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "__version__",
 ]
 
+# What objects of lower rooms call by name; each module is imported at the first call.
+provide(
+    {
+        "save observations": "sateen.files.observations:save",
+        "load observations": "sateen.files.observations:load",
+        "write observations as csv": "sateen.files.observations:write_csv",
+        "read observations from csv": "sateen.files.observations:read_csv",
+        "plot explanation": "sateen.plot.figures:explanation",
+        "plot observations": "sateen.plot.figures:observations",
+        "plot path": "sateen.plot.figures:path",
+        "plot prediction": "sateen.plot.learning:prediction",
+        "plot record": "sateen.plot.learning:record",
+    }
+)
+
 if TYPE_CHECKING:
+    from sateen.assess.score import Score, score
     from sateen.core.errors import (
         ExactError,
         ExpressionError,
@@ -105,10 +122,10 @@ if TYPE_CHECKING:
     from sateen.guarantee.guarantee import Guarantee
     from sateen.guarantee.plan import Plan, plan
     from sateen.learning.default import learn
-    from sateen.learning.ep_gp import EPGP
-    from sateen.learning.laplace_net import LaplaceNet
-    from sateen.learning.svi_bnn import SVIBNN
-    from sateen.learning.svi_gp import SVIGP
+    from sateen.learning.gp.ep_gp import EPGP
+    from sateen.learning.gp.svi_gp import SVIGP
+    from sateen.learning.networks.laplace_net import LaplaceNet
+    from sateen.learning.networks.svi_bnn import SVIBNN
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
@@ -116,7 +133,6 @@ if TYPE_CHECKING:
     from sateen.sampling.estimate import Estimate, estimate
     from sateen.sampling.observe import observe
     from sateen.study.result import Result
-    from sateen.study.score import Score, score
     from sateen.study.stored import load
     from sateen.study.study import Study
 else:
@@ -141,16 +157,16 @@ else:
         "Estimate": "sateen.sampling.estimate",
         "exact": "sateen.engine.exact",
         "learn": "sateen.learning.default",
-        "EPGP": "sateen.learning.ep_gp",
-        "SVIGP": "sateen.learning.svi_gp",
-        "SVIBNN": "sateen.learning.svi_bnn",
-        "LaplaceNet": "sateen.learning.laplace_net",
+        "EPGP": "sateen.learning.gp.ep_gp",
+        "SVIGP": "sateen.learning.gp.svi_gp",
+        "SVIBNN": "sateen.learning.networks.svi_bnn",
+        "LaplaceNet": "sateen.learning.networks.laplace_net",
         "Posterior": "sateen.core.prediction",
         "Prediction": "sateen.core.prediction",
         "Claim": "sateen.core.prediction",
         "Predictor": "sateen.core.prediction",
-        "score": "sateen.study.score",
-        "Score": "sateen.study.score",
+        "score": "sateen.assess.score",
+        "Score": "sateen.assess.score",
         "plan": "sateen.guarantee.plan",
         "Plan": "sateen.guarantee.plan",
         "calibrate": "sateen.guarantee.calibrate",

@@ -315,17 +315,19 @@ class TestFiles:
             made().save(tmp_path / name)
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
-    def test_a_saved_file_is_plain_arrays_that_numpy_reads(self, tmp_path: Path) -> None:
-        made().save(tmp_path / "a.npz")
-        with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
-            assert np.array_equal(arrays["satisfied"], made().satisfied)
-            assert json.loads(arrays["about"].tobytes())["content"]["design"] == "uniform"
+    def test_a_saved_file_is_plain_arrays_that_safetensors_reads(self, tmp_path: Path) -> None:
+        from safetensors import safe_open
+
+        made().save(tmp_path / "a")
+        with safe_open(tmp_path / "a", framework="numpy") as stored:
+            assert np.array_equal(stored.get_tensor("satisfied"), made().satisfied)
+            assert json.loads(stored.metadata()["content"])["design"] == "uniform"
 
     def test_saving_replaces_the_whole_file_or_nothing(self, tmp_path: Path) -> None:
         file = tmp_path / "a.npz"
         made().save(file)
         before = file.read_bytes()
-        with pytest.raises(TypeError, match="not JSON serializable"):
+        with pytest.raises(st.InputError, match="is of type object"):
             made(provenance={"model": object()}).save(file)
         assert file.read_bytes() == before
         assert [each.name for each in tmp_path.iterdir()] == ["a.npz"]
@@ -333,30 +335,26 @@ class TestFiles:
     def test_a_file_that_is_missing_or_a_folder_says_so_itself(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             Observations.load(tmp_path / "none.npz")
-        with pytest.raises(OSError, match="none"):
+        with pytest.raises(st.InputError, match=r"cannot write .*none"):
             made().save(tmp_path / "none" / "a.npz")
 
     def test_no_damaged_byte_goes_unnoticed(self, tmp_path: Path) -> None:
         made(n=3).save(tmp_path / "a.npz")
         whole = (tmp_path / "a.npz").read_bytes()
         rng = np.random.default_rng(1)
-        refused = 0
         for place in rng.choice(len(whole), 400, replace=False).tolist():
             damaged = bytearray(whole)
             damaged[place] ^= 1 << int(rng.integers(8))
             (tmp_path / "b.npz").write_bytes(damaged)
-            try:
-                assert same(Observations.load(tmp_path / "b.npz"), made(n=3))  # a date inside the zip, or the like
-            except st.InputError:
-                refused += 1
-        assert refused > 200
+            with pytest.raises(st.InputError):
+                Observations.load(tmp_path / "b.npz")
 
     def test_a_file_cut_short_is_refused(self, tmp_path: Path) -> None:
         made().save(tmp_path / "a.npz")
         whole = (tmp_path / "a.npz").read_bytes()
         for length in range(0, len(whole), 97):
             (tmp_path / "b.npz").write_bytes(whole[:length])
-            with pytest.raises(st.InputError, match=r"b\.npz (holds no observations|is damaged)"):
+            with pytest.raises(st.InputError, match=r"b\.npz is (damaged|empty|no safetensors)"):
                 Observations.load(tmp_path / "b.npz")
 
     def test_foreign_files_are_refused_and_no_pickle_is_read(self, tmp_path: Path) -> None:
@@ -378,17 +376,18 @@ class TestFiles:
         assert not (tmp_path / "sprung").exists()
 
     def test_counts_that_cannot_be_are_refused_even_with_a_right_checksum(self, tmp_path: Path) -> None:
-        from sateen.core.archive import read_archive, write_archive
+        from sateen.files.container import read_container, write_container
 
-        made().save(tmp_path / "a.npz")
-        content, arrays = read_archive(tmp_path / "a.npz", "observations", 1)
-        for change in ({"satisfied": arrays["trials"] + 1}, {"theta": arrays["theta"][:2]}, {"more": arrays["theta"]}):
-            write_archive(tmp_path / "b.npz", "observations", 1, content, {**arrays, **change})
-            with pytest.raises(st.InputError, match="no observations that make sense"):
-                Observations.load(tmp_path / "b.npz")
-        write_archive(tmp_path / "b.npz", "observations", 2, content, arrays)
-        with pytest.raises(st.InputError, match="of version 2, and this sateen reads 1"):
-            Observations.load(tmp_path / "b.npz")
+        made().save(tmp_path / "a.safetensors")
+        kind, number, content, arrays = read_container(tmp_path / "a.safetensors")
+        assert kind == "observations"
+        for change in ({"satisfied": arrays["trials"] + 1}, {"theta": arrays["theta"][:2]}):
+            write_container(tmp_path / "b", kind, number, content, {**arrays, **change})
+            with pytest.raises(st.InputError, match="holds no valid observations"):
+                Observations.load(tmp_path / "b")
+        write_container(tmp_path / "b", kind, number + 1, content, arrays)
+        with pytest.raises(st.InputError, match=f"of format {number + 1}, and this sateen reads format {number}"):
+            Observations.load(tmp_path / "b")
 
 
 class TestTables:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sateen.core.errors import ExactError, SimulationError
-from sateen.core.expression import parse_condition, parse_expression
 from sateen.engine.chain import Chain, explore
+from sateen.language.expression import parse_condition, parse_expression
 from sateen.model.model import Model, Parameter, Transition, Variable
 
 SIR = Model.parse("""

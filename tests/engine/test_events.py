@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sateen.core.errors import ExactError, InputError, ModelError, SimulationError
-from sateen.core.expression import Boolean, Expression, Name, Number, parse_condition, parse_expression
 from sateen.core.path import Path
 from sateen.engine.emit import kernel_source
 from sateen.engine.events import MOST_ROUNDS
 from sateen.engine.exact import exact
 from sateen.engine.run import Runner, replay
 from sateen.engine.simulate import simulate
+from sateen.language.expression import Boolean, Expression, Name, Number, parse_condition, parse_expression
 from sateen.logic.parser import stl
 from sateen.model.model import Event, Model, Transition, Variable
 

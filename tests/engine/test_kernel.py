@@ -17,7 +17,6 @@ import pytest
 
 import lanes_by_hand
 from lane_checks import FUEL, LITTLE, MUCH
-from sateen.cases import lacz, phosphorelay, sir
 from sateen.engine import kernel as kernels
 from sateen.engine.emit import kernel_source
 from sateen.engine.kernel import cache_directory, load_source, needs_checks
@@ -25,6 +24,7 @@ from sateen.engine.run import replay
 from sateen.engine.runtime import mixed
 from sateen.logic.parser import stl
 from sateen.model.model import Model
+from sateen.paper.cases import lacz, phosphorelay, sir
 
 FAULT = "fault[0] = row[l]"  # stands in a kernel that checks
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as some
 
-from sateen.core.expression import (
+from sateen.engine.rates import Moving, safe_rate
+from sateen.language.expression import (
     Delayed,
     Expression,
     Name,
@@ -19,7 +20,6 @@ from sateen.core.expression import (
     parse_condition,
     parse_expression,
 )
-from sateen.engine.rates import Moving, safe_rate
 
 MOVING = frozenset({"S", "I", "R"})
 FIXED = ("beta", "gamma", "N")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import sateen
 from sateen.core.errors import InputError, MissingValueError, SimulationError
-from sateen.core.expression import Number, parse_condition, parse_expression
 from sateen.core.path import Path
 from sateen.engine.simulate import simulate
+from sateen.language.expression import Number, parse_condition, parse_expression
 from sateen.model.model import Model, Transition, Variable
 
 SIR = Model.parse("""

@@ -13,8 +13,8 @@ from hypothesis import strategies as some
 
 from sateen import InputError, Observations, Range, Space, calibrate
 from sateen.core.prediction import Predictor, Training
+from sateen.core.proportions import lower_bound, upper_bound
 from sateen.core.space import Points
-from sateen.guarantee.binomial import lower_bound, upper_bound
 from tabled import UNIT, Table, TabledPosterior, tabled, uniform_counts
 
 

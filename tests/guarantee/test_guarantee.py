@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sateen import SVIGP, InputError, Observations, Space, SpaceError, calibrate, load
-from sateen.core.tensors import read_tensors, write_tensors
+from sateen.files.container import read_container, write_container
 from sateen.guarantee.archive import KIND, VERSION, read_guarantee
 from tabled import UNIT, TabledPosterior, read_table, tabled, uniform_counts
 
@@ -137,7 +137,7 @@ def saved(guarantee, tmp_path):
 )
 def test_a_file_is_read_back_as_the_same_guarantee(kind, held_out, tmp_path):
     guarantee = made(kind, held_out)
-    found, version, content, arrays = read_tensors(saved(guarantee, tmp_path))
+    found, version, content, arrays = read_container(saved(guarantee, tmp_path))
     assert (found, version) == (KIND, VERSION)
     again = read_guarantee(content, arrays, read_table)
     assert isinstance(again.posterior, TabledPosterior)
@@ -178,16 +178,16 @@ def test_a_density_cannot_be_saved_and_the_refusal_says_what_can():
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(change, said, tmp_path):
-    _, _, content, arrays = read_tensors(saved(made(), tmp_path))
+    _, _, content, arrays = read_container(saved(made(), tmp_path))
     change(content)
-    write_tensors(tmp_path / "changed.safetensors", KIND, VERSION, content, arrays)
-    _, _, content, arrays = read_tensors(tmp_path / "changed.safetensors")
+    write_container(tmp_path / "changed.safetensors", KIND, VERSION, content, arrays)
+    _, _, content, arrays = read_container(tmp_path / "changed.safetensors")
     with pytest.raises(InputError, match=rf"^the file holds no guarantee that makes sense: .*{said}"):
         read_guarantee(content, arrays, read_table)
 
 
 @pytest.mark.parametrize("threshold", [np.array([-1.0]), np.array([np.nan]), np.array([1.0, 2.0]), np.array([])])
 def test_a_threshold_that_is_none_is_refused(threshold, tmp_path):
-    _, _, content, arrays = read_tensors(saved(made(), tmp_path))
+    _, _, content, arrays = read_container(saved(made(), tmp_path))
     with pytest.raises(InputError, match="no guarantee that makes sense"):
         read_guarantee(content, {**arrays, "threshold": threshold}, read_table)

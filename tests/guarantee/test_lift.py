@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from sateen import Observations
-from sateen.guarantee.binomial import lower_bound, upper_bound
+from sateen.core.proportions import lower_bound, upper_bound
 from sateen.guarantee.conformal import conformal_miss, conformal_rank
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss, lifted, lifted_distances
 from tabled import UNIT

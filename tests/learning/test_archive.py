@@ -19,7 +19,7 @@ from hypothesis import strategies as hs
 import sateen as st
 from known_functions import LINE, PLANE, observed
 from sateen.core.observations import Failure, Observations
-from sateen.core.tensors import read_tensors, write_tensors
+from sateen.files.container import read_container, write_container
 from sateen.learning.archive import (
     KIND,
     LEARNERS,
@@ -110,8 +110,8 @@ def test_the_same_posterior_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_words_and_arrays_can_be_nested_in_another_file(tmp_path: Path) -> None:
     content, arrays = posterior_parts(fitted())
     file = tmp_path / "nest.safetensors"
-    write_tensors(file, "nest", 1, {"inner": content}, {f"inner/{name}": array for name, array in arrays.items()})
-    _, _, outer, stored = read_tensors(file)
+    write_container(file, "nest", 1, {"inner": content}, {f"inner/{name}": array for name, array in arrays.items()})
+    _, _, outer, stored = read_container(file)
     inner = {name.removeprefix("inner/"): array for name, array in stored.items()}
     points = PLANE.grid(4)
     assert np.array_equal(
@@ -216,13 +216,13 @@ def test_a_recipe_that_a_file_cannot_keep_is_refused_before_anything_is_written(
 class TestLoad:
     def test_another_kind_is_refused(self, tmp_path: Path) -> None:
         file = tmp_path / "c.safetensors"
-        write_tensors(file, "checkpoint", 1, {}, {})
+        write_container(file, "checkpoint", 1, {}, {})
         with pytest.raises(st.InputError, match="of the kind 'checkpoint', and only posterior or guarantee"):
             st.load(file)
 
     def test_a_later_version_is_refused(self, tmp_path: Path) -> None:
         file = tmp_path / "f.safetensors"
-        write_tensors(file, KIND, VERSION + 1, *posterior_parts(fitted()))
+        write_container(file, KIND, VERSION + 1, *posterior_parts(fitted()))
         with pytest.raises(st.InputError, match=f"of version {VERSION + 1}, and this sateen reads .*; update sateen"):
             st.load(file)
 

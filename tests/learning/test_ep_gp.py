@@ -8,12 +8,12 @@ from scipy.special import ndtr
 
 from processes import Small, observed
 from sateen.core.errors import InputError
-from sateen.learning.ep_gp import EPGP
-from sateen.learning.expectation import beginning, evidence_slopes, propagate
-from sateen.learning.kernels import Kernel
+from sateen.learning.gp.ep_gp import EPGP
+from sateen.learning.gp.expectation import beginning, evidence_slopes, propagate
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.gp.sparse import Basis
+from sateen.learning.gp.variational import Sites
 from sateen.learning.likelihood import Counts
-from sateen.learning.sparse_gp import Basis
-from sateen.learning.variational import Sites
 
 
 def marginals(problem, found):

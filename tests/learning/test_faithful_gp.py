@@ -22,11 +22,11 @@ from scipy.stats import binom, norm
 from known_functions import LINE, PLANE, observed
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.learning import faithful_gp
-from sateen.learning import faithful_gp_bound as bounds
-from sateen.learning.faithful_gp import FaithfulSVIGP
+from sateen.learning.gp import faithful as faithful_gp
+from sateen.learning.gp import faithful_bound as bounds
+from sateen.learning.gp.faithful import FaithfulSVIGP
 from sateen.learning.inputs import inputs_of, sample_of
-from sateen.learning.network import Rows, arithmetic
+from sateen.learning.networks.network import Rows, arithmetic
 from watchers import Watcher
 
 QUICK = FaithfulSVIGP(epochs=12, batch=8, learning_rate=0.02)
@@ -273,13 +273,13 @@ def test_a_checkpoint_is_written_while_the_fit_goes_on(tmp_path: Path, monkeypat
     monkeypatch.setattr(faithful_gp, "_CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(faithful_gp, "_BLOCK_SECONDS", 0.0)
     sizes: list[int] = []
-    write = faithful_gp.write_tensors
+    write = faithful_gp.write_container
 
     def counted(file: Any, kind: str, version: int, content: Any, arrays: Any) -> None:
         sizes.append(content["step"])
         write(file, kind, version, content, arrays)
 
-    monkeypatch.setattr(faithful_gp, "write_tensors", counted)
+    monkeypatch.setattr(faithful_gp, "write_container", counted)
     QUICK.fit(SEEN, seed=3, checkpoint=tmp_path / "fit.safetensors")
     assert sizes == [*range(37), 36]
 

@@ -16,11 +16,11 @@ from scipy.stats import binom
 
 import sateen as st
 from sateen.core.observations import Observations
-from sateen.learning.expectation import evidence_slopes, propagate
-from sateen.learning.kernels import Kernel
+from sateen.learning.gp.expectation import evidence_slopes, propagate
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.gp.sparse import Basis
+from sateen.learning.gp.variational import Sites, converge, elbo_slopes
 from sateen.learning.likelihood import Counts, Link
-from sateen.learning.sparse_gp import Basis
-from sateen.learning.variational import Sites, converge, elbo_slopes
 
 FloatArray = npt.NDArray[np.float64]
 SPACE = st.Space(x=(-1.0, 1.0))

@@ -13,11 +13,11 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
 from sateen.core.space import Range, Space
-from sateen.core.tensors import write_tensors
-from sateen.learning.ep_gp import EPGP
-from sateen.learning.gp_posterior import GPPosterior
-from sateen.learning.sparse_gp import Basis, choose_inducing
-from sateen.learning.svi_gp import SVIGP
+from sateen.files.container import write_container
+from sateen.learning.gp.ep_gp import EPGP
+from sateen.learning.gp.posterior import GPPosterior
+from sateen.learning.gp.sparse import Basis, choose_inducing
+from sateen.learning.gp.svi_gp import SVIGP
 
 RECIPES = [EPGP(), SVIGP(), SVIGP(link="logit"), SVIGP(kernel="rbf"), SVIGP(batch=30, passes=3)]
 BOTH = [EPGP, SVIGP]
@@ -191,7 +191,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
             other()
     with pytest.raises(InputError, match="is a checkpoint of another fit"):
         SVIGP().fit(observed(81), seed=1, checkpoint=file)
-    write_tensors(file, "posterior", 1, {}, {})
+    write_container(file, "posterior", 1, {}, {})
     with pytest.raises(InputError):
         SVIGP().fit(obs, seed=1, checkpoint=file)
 

@@ -18,10 +18,11 @@ from scipy.stats import binom, chi2, kstest, norm
 
 from known_functions import LINE, PLANE, observed
 from sateen.core.errors import InputError
-from sateen.learning import laplace_net, laplace_net_posterior, network_training
 from sateen.learning.inputs import Sample, inputs_of, sample_of
-from sateen.learning.laplace_net import Belief, LaplaceNet, LaplacePosterior, believed, curvature
-from sateen.learning.network import Link, Net, arithmetic, window_of
+from sateen.learning.networks import laplace_net, laplace_net_posterior
+from sateen.learning.networks import training as network_training
+from sateen.learning.networks.laplace_net import Belief, LaplaceNet, LaplacePosterior, believed, curvature
+from sateen.learning.networks.network import Link, Net, arithmetic, window_of
 from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from scipy.stats import binom, chi2, kstest
 from known_functions import LINE, observed
 from sateen.core.errors import InputError
 from sateen.learning.inputs import Sample, inputs_of, sample_of
-from sateen.learning.network import (
+from sateen.learning.networks.network import (
     Activation,
     Link,
     Net,
@@ -36,7 +36,7 @@ from sateen.learning.network import (
     rows_of,
     window_of,
 )
-from sateen.learning.network_training import first_weights
+from sateen.learning.networks.training import first_weights
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6

@@ -21,11 +21,11 @@ from distributions import assert_distributed
 from known_functions import PLANE, observed
 from sateen.core.errors import InputError
 from sateen.core.progress import SILENT, Progress
-from sateen.core.tensors import read_tensors, write_tensors
-from sateen.learning import network_training
+from sateen.files.container import read_container, write_container
 from sateen.learning.inputs import Sample, inputs_of, sample_of
-from sateen.learning.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
-from sateen.learning.network_training import Batches, CountLoss, Course, Trained, Trainer
+from sateen.learning.networks import training as network_training
+from sateen.learning.networks.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
+from sateen.learning.networks.training import Batches, CountLoss, Schedule, Trained, Trainer
 from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]
@@ -100,7 +100,7 @@ def training(
 
 
 def trained(
-    loss: Any, batches: Batches, course: Course, start: Any = (0.0,), fixed: Any = NOTHING, seed: int = 1
+    loss: Any, batches: Batches, course: Schedule, start: Any = (0.0,), fixed: Any = NOTHING, seed: int = 1
 ) -> Trained:
     with training(course.steps) as trainer:
         return trainer.train("it", loss, np.array(start), batches, fixed, course, [seed, 3])
@@ -114,7 +114,9 @@ def batches_of(sample: Sample, batch: int, seed: int = 1) -> Batches:
 def rows_read(size: int, batch: int, epochs: int, seed: int) -> list[list[set[int]]]:
     """Which rows each batch of each epoch had."""
     per_epoch = -(-size // batch)
-    losses = trained(WhichRows(), batches_of(numbered(size), batch), Course(epochs * per_epoch, 0.1), seed=seed).losses
+    losses = trained(
+        WhichRows(), batches_of(numbered(size), batch), Schedule(epochs * per_epoch, 0.1), seed=seed
+    ).losses
     sets = [{row for row in range(size) if int(value) >> row & 1} for value in losses]
     return [sets[start : start + per_epoch] for start in range(0, len(sets), per_epoch)]
 
@@ -193,7 +195,7 @@ def test_the_mean_over_all_batches_is_the_loss_of_all_rows(batch: int) -> None:
 def test_training_with_a_batch_of_all_rows_is_adam_on_all_of_them() -> None:
     """In whatever order they stand, and whatever more is asked for than there are."""
     net, loss, steps = Net(2, 3), CountLoss(Net(2, 3), 0), 60
-    start, course = net.first_weights([5], 0.4), Course(steps, 0.05)
+    start, course = net.first_weights([5], 0.4), Schedule(steps, 0.05)
     found = trained(loss, batches_of(counted(), 10), course, start, np.array(0.3))
     more = trained(loss, batches_of(counted(), 5000), course, start, np.array(0.3), seed=8)
     assert more.parameters.tobytes() == found.parameters.tobytes()
@@ -207,14 +209,14 @@ def test_training_with_a_batch_of_all_rows_is_adam_on_all_of_them() -> None:
 
 def test_adam_is_that_of_its_paper() -> None:
     start, centre = np.array([3.0, -1.0, 0.0]), np.array([1.0, 2.0, 1e-3])
-    found = trained(Bowl(), batches_of(numbered(4), 4), Course(80, 0.1, 1.0), start, centre)
+    found = trained(Bowl(), batches_of(numbered(4), 4), Schedule(80, 0.1, 1.0), start, centre)
     assert np.allclose(found.parameters, plain_adam(lambda at: at - centre, start, np.full(80, 0.1)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("rest", [0.0, 0.25, 1.0])
 def test_the_rate_sinks_along_a_cosine_to_the_rest(rest: float) -> None:
     """On a plane the way is the sum of the rates: those of the cosine sum to (n + 1) / 2."""
-    found = trained(Slope(), batches_of(numbered(4), 2), Course(50, 0.01, rest), [0.0, 5.0])
+    found = trained(Slope(), batches_of(numbered(4), 2), Schedule(50, 0.01, rest), [0.0, 5.0])
     way = 0.01 * (50 * rest + (1 - rest) * 51 / 2)
     assert np.allclose(found.parameters, [-way, 5 - way], rtol=1e-6)
     heights = 5 - 2 * 0.01 * np.cumsum(rest + (1 - rest) * cosine(50, 1.0))
@@ -223,7 +225,7 @@ def test_the_rate_sinks_along_a_cosine_to_the_rest(rest: float) -> None:
 
 @pytest.mark.parametrize("steps", [1, 7, 100, 101, 230])
 def test_losses_are_means_over_up_to_a_hundred_equal_parts_of_the_steps(steps: int) -> None:
-    found = trained(Slope(), batches_of(numbered(4), 4), Course(steps, 0.01, 1.0), [0.0])
+    found = trained(Slope(), batches_of(numbered(4), 4), Schedule(steps, 0.01, 1.0), [0.0])
     sizes = np.diff([0, *found.ends])
     assert len(found.losses) == len(sizes) <= 100
     assert found.ends[-1] == found.done == steps
@@ -235,18 +237,20 @@ def test_losses_are_means_over_up_to_a_hundred_equal_parts_of_the_steps(steps: i
 
 def test_noise_is_standard_normal_and_new_for_every_step() -> None:
     batches = batches_of(numbered(10), 4)
-    spread = trained(Noisy(50, True), batches, Course(100, 0.1)).losses
+    spread = trained(Noisy(50, True), batches, Schedule(100, 0.1)).losses
     assert LEVEL < chi2.cdf(200 * spread.sum(), 200 * 100) < 1 - LEVEL
-    first = np.concatenate([trained(Noisy(1, False), batches, Course(100, 0.1), seed=seed).losses for seed in range(4)])
+    first = np.concatenate(
+        [trained(Noisy(1, False), batches, Schedule(100, 0.1), seed=seed).losses for seed in range(4)]
+    )
     assert len(set(first.tolist())) == 400
     assert kstest(first, "norm").pvalue > LEVEL
-    again = trained(Noisy(1, False), batches, Course(100, 0.1), seed=3).losses
+    again = trained(Noisy(1, False), batches, Schedule(100, 0.1), seed=3).losses
     assert np.array_equal(again, first[300:])
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_the_size_of_the_blocks_changes_no_bit(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    course, start, centre = Course(90, 0.1), [3.0, -1.0], np.array([1.0, 2.0])
+    course, start, centre = Schedule(90, 0.1), [3.0, -1.0], np.array([1.0, 2.0])
     usual = trained(Bowl(), batches_of(numbered(7), 3), course, start, centre)
     monkeypatch.setattr(network_training, "_BLOCK_SECONDS", seconds)
     watcher = Watcher()
@@ -264,7 +268,7 @@ def two_things(trainer: Trainer) -> list[Trained]:
     found, batches = list[Trained](), batches_of(numbered(7), 3)
     for name, steps in {"one": 20, "other": 30}.items():
         found.append(
-            trainer.train(name, Bowl(), np.array([3.0]), batches, np.array([1.0]), Course(steps, 0.1), [1, steps])
+            trainer.train(name, Bowl(), np.array([3.0]), batches, np.array([1.0]), Schedule(steps, 0.1), [1, steps])
         )
         if trainer.interrupted:
             break
@@ -308,13 +312,13 @@ def test_ctrl_c_before_the_first_step_leaves_the_start() -> None:
 def test_a_checkpoint_is_written_while_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_training, "_CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)
-    file, write, written = tmp_path / "half.safetensors", network_training.write_tensors, list[dict[str, int]]()
+    file, write, written = tmp_path / "half.safetensors", network_training.write_container, list[dict[str, int]]()
 
     def noticed(file: Any, kind: str, version: int, content: Any, arrays: Any) -> None:
         written.append(dict(content["done"]))
         write(file, kind, version, content, arrays)
 
-    monkeypatch.setattr(network_training, "write_tensors", noticed)
+    monkeypatch.setattr(network_training, "write_container", noticed)
     with training(50, checkpoint=file) as trainer:
         two_things(trainer)
     each = [{"one": done} for done in range(1, 21)] + [{"one": 20, "other": done} for done in range(1, 31)]
@@ -325,9 +329,9 @@ def test_a_finished_checkpoint_is_the_result_and_remembers_the_time(tmp_path: Pa
     file = tmp_path / "whole.safetensors"
     with training(50, checkpoint=file) as trainer:
         wanted = two_things(trainer)
-    kind, version, content, arrays = read_tensors(file)
+    kind, version, content, arrays = read_container(file)
     assert 0 < content["seconds"] <= trainer.seconds
-    write_tensors(file, kind, version, {**content, "seconds": 1e4}, arrays)
+    write_container(file, kind, version, {**content, "seconds": 1e4}, arrays)
     watcher = Watcher()
     with training(50, watcher, file) as trainer:
         found = two_things(trainer)
@@ -367,7 +371,7 @@ def test_the_last_steps_of_very_many_are_in_the_last_part(steps: int) -> None:
         batches, start = Batches.of(numbered(4), 4, 1, "float32"), np.zeros(1, np.float32)
         state = network_training._State(start, network_training._ADAM.init(start), np.zeros(100, np.float32))
         chance = network_training._Chance(*(np.zeros(count, np.int32) for count in (1, 0, 0)))
-        end = Course(steps, 0.1)
+        end = Schedule(steps, 0.1)
         found = network_training._advance(
             state, batches.rows, NOTHING, chance, steps - 5, steps, end, loss=WhichRows(), size=4, batch=4
         )

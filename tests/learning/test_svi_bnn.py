@@ -22,11 +22,12 @@ from scipy.stats import binom, chi2, ks_2samp, kstest, norm
 import sateen as st
 from known_functions import LINE, observed
 from sateen.core.errors import InputError
-from sateen.learning import network_training, svi_bnn, svi_bnn_posterior
 from sateen.learning.inputs import inputs_of, sample_of
-from sateen.learning.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
-from sateen.learning.network_training import Batches, Trainer
-from sateen.learning.svi_bnn import SVIBNN, BNNPosterior, Bound, divergence, noisy_output
+from sateen.learning.networks import svi_bnn, svi_bnn_posterior
+from sateen.learning.networks import training as network_training
+from sateen.learning.networks.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
+from sateen.learning.networks.svi_bnn import SVIBNN, BNNPosterior, Bound, divergence, noisy_output
+from sateen.learning.networks.training import Batches, Trainer
 from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]

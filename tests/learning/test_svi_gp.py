@@ -13,13 +13,13 @@ from scipy.stats import binom
 from processes import DECADES, Small, observed, wave
 from sateen.core.errors import InputError
 from sateen.core.space import Space
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.gp.sparse import Basis, choose_inducing
+from sateen.learning.gp.stream import Natural, Stream, by_batches, by_passes
+from sateen.learning.gp.svi_gp import SVIGP
+from sateen.learning.gp.variational import Sites, converge, elbo_slopes
 from sateen.learning.inputs import inputs_of, sample_of
-from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Counts
-from sateen.learning.sparse_gp import Basis, choose_inducing
-from sateen.learning.stream import Natural, Stream, by_batches, by_passes
-from sateen.learning.svi_gp import SVIGP
-from sateen.learning.variational import Sites, converge, elbo_slopes
 
 
 def best(problem, **settings):
@@ -181,7 +181,7 @@ def test_fitting_by_batches_gives_the_posterior_of_the_whole():
 
 
 def test_what_is_too_much_for_memory_is_read_in_blocks(monkeypatch):
-    from sateen.learning import svi_gp
+    from sateen.learning.gp import svi_gp
 
     obs = observed(5000, 10)
     settings = {"length_scales": 0.7, "variance": 1.0, "inputs": "log", "inducing": 20}
@@ -216,7 +216,8 @@ def test_sparse_vi_uses_the_points_it_is_given():
 
 
 def test_joint_learning_takes_in_every_row(monkeypatch):
-    from sateen.learning import gp_prior, svi_gp
+    from sateen.learning.gp import prior as gp_prior
+    from sateen.learning.gp import svi_gp
 
     monkeypatch.setattr(gp_prior, "KERNEL_ROWS", 50)
     obs = observed(200)

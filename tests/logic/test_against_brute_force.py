@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from brute_force import Oracle, verdict, verdict_at
-from sateen.core.expression import Delayed, in_order
 from sateen.core.path import Path, Verdict
+from sateen.language.expression import Delayed, in_order
 from sateen.logic.formula import (
     And,
     Atom,

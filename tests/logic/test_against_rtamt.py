@@ -15,8 +15,9 @@ from types import ModuleType
 import pytest
 
 from brute_force import verdict
-from sateen.core.expression import Name, Number, Operation, number_text
 from sateen.core.path import Path, Verdict
+from sateen.core.text import number_text
+from sateen.language.expression import Name, Number, Operation
 from sateen.logic.formula import (
     ALWAYS,
     And,

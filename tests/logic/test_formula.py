@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import Delayed, Name, Number, Operation
+from sateen.language.expression import Delayed, Name, Number, Operation
 from sateen.logic.formula import (
     ALWAYS,
     And,

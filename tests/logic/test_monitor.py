@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sateen.core.errors import FormulaError, MissingValueError
-from sateen.core.expression import Delayed, Expression, Operation
 from sateen.core.path import Path, Verdict
+from sateen.language.expression import Delayed, Expression, Operation
 from sateen.logic.formula import (
     ALWAYS,
     And,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hostile import outcomes_of
 from sateen.core.errors import FormulaError
-from sateen.core.expression import Delayed, Name, Number, Operation
 from sateen.core.path import Path, Verdict
+from sateen.language.expression import Delayed, Name, Number, Operation
 from sateen.logic.formula import (
     ALWAYS,
     FORMULA_RESERVED,

@@ -12,8 +12,8 @@ import pytest
 
 import sateen
 from sateen.core.errors import InputError, MissingValueError, ModelError, SimulationError
-from sateen.core.expression import Number, parse_condition, parse_expression
 from sateen.engine.simulate import simulate
+from sateen.language.expression import Number, parse_condition, parse_expression
 from sateen.model.model import Constant, Event, Model, Parameter, Transition, Variable
 
 SIR = """

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from sateen.core.errors import ModelError, ModelWarning
-from sateen.core.expression import Name, Number, number, parse_condition, parse_expression
+from sateen.language.expression import Name, Number, number, parse_condition, parse_expression
 from sateen.model.model import Event, Model, Transition, Variable
 
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import sateen as st
-from sateen.core.expression import number_text, parse_expression
+from sateen.core.text import number_text
+from sateen.language.expression import parse_expression
 from sateen.model.sbml import read_sbml
 from sateen.model.sbml_written import write_sbml
 from sbml_texts import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import sateen as st
-from sateen.core.expression import Expression, Name, Number, Operation
+from sateen.language.expression import Expression, Name, Number, Operation
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable
 from sateen.model.prism import read_prism
 from sateen.model.sbml import read_sbml

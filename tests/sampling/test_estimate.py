@@ -14,7 +14,8 @@ from scipy import stats
 
 import sateen as st
 from sateen.core.progress import Progress
-from sateen.sampling.sequential import anytime, clopper_pearson, credible
+from sateen.core.proportions import clopper_pearson
+from sateen.sampling.sequential import anytime, credible
 
 UNLIKELY = 1e-6
 SIR = st.Model.load(FilePath(__file__).resolve().parents[2] / "examples" / "sir.sateen")

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import sateen as st
-from sateen.core.expression import parse_condition, parse_expression
+from sateen.language.expression import parse_condition, parse_expression
 from sateen.model.model import Event, Model
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -103,7 +103,7 @@ class TestDistribution:
     def test_the_epidemic_agrees_with_the_exact_oracle(self) -> None:
         from scipy.stats import binomtest
 
-        from sateen.cases import sir
+        from sateen.paper.cases import sir
 
         with open(DATA / "sir_exact.csv", encoding="utf-8") as stream:
             rows = list(csv.DictReader(line for line in stream if not line.startswith("#")))[::20]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sateen as st
-from sateen.core.expression import Number, parse_condition, parse_expression
+from sateen.language.expression import Number, parse_condition, parse_expression
 from sateen.model.model import Event, Model, Parameter, Transition, Variable
 from sateen.sampling.relevance import relevant
 

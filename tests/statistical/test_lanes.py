@@ -18,13 +18,13 @@ from scipy.stats import binom, binomtest, fisher_exact, ks_2samp, kstest, norm, 
 from distributions import LEVEL, assert_distributed
 from lane_checks import count, disagreements, formulas_of, row
 from lanes_by_hand import MASK, splitmix, uniforms
-from sateen.cases import lacz, phosphorelay, sir
-from sateen.cases.variants import VARIANTS
 from sateen.core.path import Verdict
 from sateen.engine.run import Runner, replay
 from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
+from sateen.paper.cases import lacz, phosphorelay, sir
+from sateen.paper.cases.variants import VARIANTS
 
 TABLE = FilePath(__file__).parent.parent / "data" / "sir_exact.csv"
 SIR_RUNS = 20_000  # at each of the 164 points

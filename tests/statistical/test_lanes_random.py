@@ -13,8 +13,6 @@ import pytest
 from scipy.stats import binomtest, fisher_exact
 
 from lane_checks import count, disagreements, formulas_of, row
-from sateen.cases.published import DIMENSIONS
-from sateen.cases.random_ctmc import KINDS, pinned
 from sateen.core.path import Verdict
 from sateen.engine.exact import exact
 from sateen.engine.run import Runner
@@ -22,6 +20,8 @@ from sateen.engine.simulate import simulate
 from sateen.logic.formula import Eventually, Globally, Until, subformulas
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
+from sateen.paper.cases.random_ctmc import KINDS, pinned
+from sateen.paper.published import DIMENSIONS
 
 LEVEL = 1e-6
 FOLDER = FilePath(__file__).parent.parent / "data" / "random"

@@ -269,7 +269,7 @@ class TestSeveralProperties:
     def test_the_shared_design_is_that_of_the_widest_and_the_others_get_the_rank_that_suits_it(self) -> None:
         from sateen.guarantee.plan import plan
         from sateen.study.planning import shared_plans
-        from sateen.study.study import Calibration, Promise
+        from sateen.study.study import Calibration, GuaranteeSpec
 
         space = st.Space(p=(0, 1))
         posteriors = {}
@@ -278,7 +278,7 @@ class TestSeveralProperties:
             counts = np.random.default_rng(2).binomial(40, f(points.theta[:, 0]))
             seen = st.Observations.from_counts(space, points, counts, 40)
             posteriors[name] = st.SVIGP(inputs="linear", inducing=8).fit(seen, seed=1)
-        promise = Promise("svi-gp", "lift", 0.9, 0.95)
+        promise = GuaranteeSpec("svi-gp", "lift", 0.9, 0.95)
         found = shared_plans(posteriors, Calibration(budget=8000), promise, seed=3)
         alone = {name: plan(own, budget=8000, seed=3) for name, own in posteriors.items()}
         assert found["steep"].content() == alone["steep"].content()

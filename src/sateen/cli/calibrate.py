@@ -59,7 +59,9 @@ def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
 @click.option("--points", type=click.IntRange(1, 10_000_000), metavar="N", help="Observe N uniform points.")
 @click.option("--runs", type=_COUNT, metavar="N", help="How many at each of --points.")
 @click.option("--seed", type=click.IntRange(0, SEEDS - 1), metavar="N", help="Of what is observed; not the training's.")
-@click.option("--observations", callback=output, metavar="FILE", help="Keep what was observed, as .csv or else .npz.")
+@click.option(
+    "--observations", callback=output, metavar="FILE", help="Keep what was observed, as .csv or else .safetensors."
+)
 @click.option("--drawn-uniformly", is_flag=True, help="HELD_OUT has independent uniform points, if it does not say so.")
 @click.option("--allow-trivial", is_flag=True, help="Where points are too few, intervals [0, 1] rather than an error.")
 @PLOT
@@ -73,7 +75,7 @@ def calibrate(**given: Any) -> None:
     \b
     sateen calibrate sir.safetensors --width 0.06 -o sure.safetensors
     sateen calibrate sir.safetensors --method chernoff --points 200 --runs 500 -o sure.safetensors
-    sateen calibrate sir.safetensors held_out.npz --marginal -o sure.safetensors --plot sure.svg
+    sateen calibrate sir.safetensors held_out.safetensors --marginal -o sure.safetensors --plot sure.svg
     """
     asked = Asked(**given)
     _check_applies(asked)
@@ -110,7 +112,7 @@ def calibrate(**given: Any) -> None:
         raise InputError(_in_options(str(error), asked.held_out or "what was observed")) from None
     guarantee.save(asked.target)
     if asked.plot is not None:
-        from sateen.show import figures
+        from sateen.plot import figures
 
         with replacing(asked.plot) as temporary:
             figures.save(guarantee.plot(), temporary)
@@ -195,7 +197,7 @@ def _in_options(said: str, held_out: str) -> str:
 
 def _tell(asked: Asked, seed: int | None, plan: Plan | None, guarantee: Guarantee, bound: ErrorBound) -> None:
     """The claim, how it was made, how wide its intervals are beside the posterior's own, and the bound on the error."""
-    from sateen.core.prediction import percent
+    from sateen.core.text import percent
 
     space, level = guarantee.space, guarantee.level
     points = space.sobol(_SHOWN_AT, seed=0) if space.names else space.points({})

@@ -55,7 +55,7 @@ def write(path: Path, explanation: Explanation | None, csv: str | None, plot: st
         with replacing(csv) as temporary:
             path.to_csv(temporary)
     if plot:
-        from sateen.show import figures
+        from sateen.plot import figures
 
         drawn = path.plot() if explanation is None else figures.path_with_explanation(path, explanation)
         with replacing(plot) as temporary:

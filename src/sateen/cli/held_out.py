@@ -133,7 +133,7 @@ def fresh(
 
 def _check_enough(asked: Asked, points: int) -> None:
     """Too few points for the level are refused before they are observed, not after."""
-    from sateen.core.prediction import percent
+    from sateen.core.text import percent
     from sateen.guarantee.conformal import fewest_points
     from sateen.guarantee.lift import fewest_lifted_points
 

@@ -14,8 +14,8 @@ from sateen.cli.text import aligned, number, print_json
 from sateen.core.errors import FormulaError
 
 if TYPE_CHECKING:
-    from sateen.core.expression import Expression
     from sateen.core.space import Range
+    from sateen.language.expression import Expression
     from sateen.model.model import Model, Variable
 
 __all__ = ["inspect", "plausible_ranges"]
@@ -124,7 +124,7 @@ def plausible_ranges(model: Model) -> dict[str, Range | None]:
 
 def _shares(model: Model) -> set[str]:
     """The names that stand in a term 1 - p somewhere."""
-    from sateen.core.expression import Name, Number, Operation, in_order
+    from sateen.language.expression import Name, Number, Operation, in_order
 
     read = [each.rate for each in model.transitions] + [each.value for each in model.constants]
     updates = [each.update for each in model.transitions] + [each.update for each in model.events]
@@ -212,7 +212,7 @@ def _properties_of(source: Source, file: str) -> list[dict[str, Any]]:
 
 def _properties_alone(file: str) -> dict[str, Any]:
     """What a file of properties says, as far as it can be told without the model that it is about."""
-    from sateen.core.grammar import Mistake
+    from sateen.language.grammar import Mistake
     from sateen.logic.csl_text import items, parse_constant, parse_label, parse_question, refused_operator
 
     with reading(file):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sateen.cli.text import number
-from sateen.core.prediction import percent
+from sateen.core.text import percent
 
 if TYPE_CHECKING:
     from sateen.study.study import Study

@@ -65,7 +65,9 @@ def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
 )
 @click.option("--runs", type=_COUNT, default=_RUNS, show_default=True, metavar="N", help="How many at each point.")
 @click.option("--max-events", type=_COUNT, default=_MAX_EVENTS, metavar="N", help="A run is undecided after N jumps.")
-@click.option("--observations", callback=output, metavar="FILE", help="Keep what was observed, as .csv or else .npz.")
+@click.option(
+    "--observations", callback=output, metavar="FILE", help="Keep what was observed, as .csv or else .safetensors."
+)
 @SEED
 @click.option(
     "--checkpoint", callback=output, metavar="FILE", help="Go on from here if it is there; else keep it here."
@@ -135,7 +137,7 @@ def learn(
     posterior = _fitted(chosen, seen, seed, checkpoint)
     posterior.save(target)
     if plot is not None:
-        from sateen.show import figures
+        from sateen.plot import figures
 
         with replacing(plot) as temporary:
             figures.save(figures.learned(posterior), temporary)

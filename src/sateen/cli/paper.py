@@ -14,7 +14,7 @@ from sateen.cli.text import aligned, print_json
 from sateen.core.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from sateen.study.paper_run import PaperWork
+    from sateen.paper.reproduction import PaperWork
 
 __all__ = ["paper"]
 
@@ -122,7 +122,7 @@ def paper(
         raise click.UsageError("guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default")
     told: dict[str, Any] = {"parts": list(parts), "seed": seed}
     if learned:
-        from sateen.study.paper_run import PaperWork
+        from sateen.paper.reproduction import PaperWork
 
         asked: dict[str, Any] = {"preset": preset, "methods": methods or _METHODS, "seeds": seeds, "first": seed}
         work = PaperWork(learned, folder, **asked, share=share, workers=workers, progress=Bar())
@@ -142,7 +142,7 @@ def _forecast(work: PaperWork, as_json: bool) -> dict[str, Any]:
 
 def _learn(work: PaperWork, suffix: str, yes: bool, as_json: bool) -> dict[str, Any]:
     """The tables and the figures of configurations and networks."""
-    from sateen.study.paper_figures import draw
+    from sateen.paper.figures import draw
 
     forecast = work.forecast()
     _tell(work, forecast, to_stderr=True)
@@ -162,7 +162,7 @@ def _learn(work: PaperWork, suffix: str, yes: bool, as_json: bool) -> dict[str, 
 
 def _took(work: PaperWork) -> None:
     """How long what was missing took, by what was done."""
-    from sateen.study.paper_forecast import in_words
+    from sateen.paper.forecast import in_words
 
     if work.spent:
         each = ", ".join(f"{name} {in_words(seconds)}" for name, seconds in work.spent.items())
@@ -181,7 +181,7 @@ def _guarantees(
     before: Sequence[str],
 ) -> dict[str, Any]:
     """The figures about guarantees; the files of all figures, with those that were drawn before."""
-    from sateen.study.guarantee_figures import LEARNERS, paper_figures
+    from sateen.paper.guarantees import LEARNERS, paper_figures
 
     if dry_run:
         click.echo("guarantees take about 20 min; fewer --runs, --seeds and --methods take less", err=as_json)
@@ -198,7 +198,7 @@ def _guarantees(
 
 def _tell(work: PaperWork, forecast: dict[str, float], *, to_stderr: bool) -> None:
     """What is to do, and about how long it takes."""
-    from sateen.study.paper_forecast import in_words
+    from sateen.paper.forecast import in_words
 
     missing, pieces = len(work.missing()), len(work.pieces)
     if not missing:
@@ -212,7 +212,7 @@ def _tell(work: PaperWork, forecast: dict[str, float], *, to_stderr: bool) -> No
 
 def _consent(seconds: float, yes: bool) -> None:
     """Go on if it is short or agreed to; ask on a terminal, and refuse elsewhere, where nobody would answer."""
-    from sateen.study.paper_forecast import in_words
+    from sateen.paper.forecast import in_words
 
     if yes or seconds <= _LONG:
         return

@@ -89,7 +89,7 @@ def predict(
     if table is not None:
         _write_table(predicted, slopes, file, table)
     if plot is not None:
-        from sateen.show import figures
+        from sateen.plot import figures
 
         with replacing(plot) as temporary:
             figures.save(drawn, temporary)
@@ -103,7 +103,7 @@ def predict(
 
 def _check_options(known: Guarantee, level: float | None, extrapolate: bool) -> None:
     """What a guarantee has fixed already is not asked for again."""
-    from sateen.core.prediction import percent
+    from sateen.core.text import percent
 
     if level is not None:
         raise click.UsageError(f"--level: that of a guarantee was fixed at calibration, here at {percent(known.level)}")

@@ -34,7 +34,7 @@ def report(folder: str, file: str | None, pictures: str | None, suffix: str, as_
     sateen report sir-result
     sateen report sir-result -o sir.html --figures figures --suffix .pdf
     """
-    from sateen.study.report import save_figures, write_report
+    from sateen.report.report import save_figures, write_report
     from sateen.study.result import Result
 
     if file is not None and FilePath(file).suffix.lower() not in (".html", ".htm"):

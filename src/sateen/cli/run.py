@@ -15,9 +15,9 @@ from sateen.cli.text import aligned, print_json
 from sateen.core.errors import ModelWarning
 
 if TYPE_CHECKING:
+    from sateen.assess.score import Score
     from sateen.study.result import PropertyResult, Result
     from sateen.study.running import Forecast
-    from sateen.study.score import Score
     from sateen.study.study import Study
 
 __all__ = ["read_study", "run"]

@@ -23,8 +23,8 @@ from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError
 
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
-    from sateen.core.prism_types import Scope
     from sateen.core.space import Points, Range, Space
+    from sateen.language.prism_types import Scope
     from sateen.logic.properties import Properties, Property
     from sateen.model.model import Model
 
@@ -218,8 +218,8 @@ def _open_in_properties(text: str) -> list[str]:
 
 def _scope(model: Model) -> Scope:
     """What properties in the PRISM language may speak of in a model of another language."""
-    from sateen.core.expression import Name, Operation
-    from sateen.core.prism_types import Scope, Typed
+    from sateen.language.expression import Name, Operation
+    from sateen.language.prism_types import Scope, Typed
 
     whole = {variable.name for variable in model.variables if variable.whole}
     names = {name: Typed.name(name, "int" if name in whole else "double") for name in model.names}

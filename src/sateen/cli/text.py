@@ -18,7 +18,7 @@ __all__ = ["aligned", "explanation_content", "number", "path_content", "print_js
 
 def number(value: float | str) -> str:
     """A number as short as it reads back; text as it is."""
-    from sateen.core.expression import number_text
+    from sateen.core.text import number_text
 
     return value if isinstance(value, str) else number_text(float(value))
 

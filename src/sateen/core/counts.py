@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import InputError
+from sateen.core.types import IntArray
 
-__all__ = ["IntArray", "check_sums", "counts_of", "origin_of", "reasons_of", "sealed"]
+__all__ = ["check_sums", "counts_of", "origin_of", "read_only", "reasons_of"]
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 _MOST = 2**62  # so that sums of two stay whole numbers of 64 bits
 
 
-def sealed(array: _Array) -> _Array:
+def read_only(array: _Array) -> _Array:
     """The array itself, from now on read-only."""
     array.setflags(write=False)
     return array
@@ -41,7 +41,7 @@ def counts_of(given: npt.ArrayLike, length: int, what: str, least: int = 0) -> I
         raise InputError(f"{what} is {array[wrong].flat[0]}{_place(wrong)}; it must be from {least} to 2^62")
     column = np.empty(length, np.int64)
     column[...] = array
-    return sealed(column)
+    return read_only(column)
 
 
 def check_sums(satisfied: IntArray, undecided: IntArray, trials: IntArray) -> None:
@@ -59,11 +59,11 @@ def origin_of(seed: int | None, origin: npt.ArrayLike | None, length: int) -> In
     if origin is None:
         known = seed is not None
         column = np.full(length, seed if known else -1, np.int64)
-        return sealed(np.column_stack([column, np.arange(length) if known else column]))
+        return read_only(np.column_stack([column, np.arange(length) if known else column]))
     pairs = np.array(origin)
     if pairs.shape != (length, 2) or (pairs.size and pairs.dtype.kind not in "iu") or (pairs < -1).any():
         raise InputError(f"origin needs a seed and a point index for each of {length} points, a table of whole numbers")
-    return sealed(pairs.astype(np.int64))
+    return read_only(pairs.astype(np.int64))
 
 
 def reasons_of(given: Mapping[str, npt.ArrayLike] | None, undecided: IntArray) -> Mapping[str, IntArray]:

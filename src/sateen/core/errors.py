@@ -23,7 +23,8 @@ SateenWarning (UserWarning)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -47,6 +48,7 @@ __all__ = [
     "nearest",
 ]
 
+_ARGUMENT = re.compile(r"\{([a-z_]+)(?:=([^{}]*))?\}")
 _SHOWN_CHARACTERS = 100  # of a line of user text, around the caret
 
 
@@ -55,7 +57,39 @@ class SateenError(Exception):
 
 
 class InputError(SateenError, ValueError):
-    """What was given cannot be used as it is."""
+    """What was given cannot be used as it is.
+
+    `argument` is the Python name of the argument that is wrong, if it is one, and `remedy` says what to do. Both are
+    data, so that each door words them its own way: in `message` and `remedy`, `{level}` stands for an argument and
+    `{rank=2}` for an argument with a value, as long as an `argument` is given. `str` writes them as Python does;
+    `worded` writes them as the command line or a study file does.
+
+    >>> error = InputError("{level} must be below 1", argument="level", remedy="pass {allow_trivial=True}")
+    >>> print(error)
+    level must be below 1
+      pass allow_trivial=True
+    >>> print(error.worded(lambda name, value: f"--{name}" if value in (None, "True") else f"--{name} {value}"))
+    --level must be below 1
+      pass --allow_trivial
+    """
+
+    def __init__(self, message: str = "", *, argument: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.argument = argument
+        self.remedy = remedy
+
+    def worded(self, name: Callable[[str, str | None], str]) -> str:
+        """The message and the remedy, with every argument written as `name(argument, value)`; value may be None."""
+        lines = [self.message, *(f"  {line}" for line in self.remedy.splitlines())]
+        text = "\n".join(lines)
+        return _ARGUMENT.sub(lambda match: name(match[1], match[2]), text) if self.argument else text
+
+    def __str__(self) -> str:
+        return self.worded(lambda name, value: name if value is None else f"{name}={value}")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # keyword arguments would be lost on the way from another process
+        return _remade_error, (type(self), self.__dict__)
 
 
 class TextError(InputError):
@@ -65,11 +99,9 @@ class TextError(InputError):
     """
 
     def __init__(self, message: str, text: str = "", position: int = 0, remedy: str = "") -> None:
-        super().__init__(message, text, position, remedy)
-        self.message = message
+        super().__init__(message, remedy=remedy)
         self.text = text
         self.position = min(max(position, 0), len(text))
-        self.remedy = remedy
 
     @property
     def line(self) -> int:
@@ -158,6 +190,13 @@ class SateenWarning(UserWarning):
 
 class ModelWarning(SateenWarning):
     """A model that is legal but probably not what was meant."""
+
+
+def _remade_error(kind: type[InputError], fields: dict[str, Any]) -> InputError:
+    error = kind.__new__(kind)
+    error.__dict__.update(fields)
+    error.args = (error.message,)
+    return error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.archive import File, checksum, read_archive, write_archive
-from sateen.core.counts import IntArray, check_sums, counts_of, origin_of, reasons_of, sealed
+from sateen.core.counts import check_sums, counts_of, origin_of, read_only, reasons_of
 from sateen.core.errors import InputError
-from sateen.core.picture import paint
+from sateen.core.fingerprints import checksum
+from sateen.core.registry import call_provider
 from sateen.core.space import Points, Range, Space
+from sateen.core.types import File, FloatArray, IntArray
 
 __all__ = ["Failure", "Observations"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-_KIND: Final = "observations"
-_VERSION: Final = 1
+_FINGERPRINTED: Final = 1  # what a fingerprint covers; another number for another choice
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 _SHOWN_FORMULA: Final = 60  # characters of a formula in a repr
 _ASKED: Final = ("model", "formula", "end")  # what a fingerprint covers of a provenance
@@ -135,13 +134,13 @@ class Observations:
     @property
     def violated(self) -> IntArray:
         """How many runs at each point decided against the formula."""
-        return sealed(self.trials - self.satisfied - self.undecided)
+        return read_only(self.trials - self.satisfied - self.undecided)
 
     @property
     def frequency(self) -> FloatArray:
         """The fraction of satisfied runs at each point; NaN where a run is undecided, or where there is none."""
         known = (self.undecided == 0) & (self.trials > 0)
-        return sealed(np.where(known, self.satisfied / np.maximum(self.trials, 1), np.nan))
+        return read_only(np.where(known, self.satisfied / np.maximum(self.trials, 1), np.nan))
 
     @property
     def frequency_bounds(self) -> FloatArray:
@@ -151,7 +150,7 @@ class Observations:
         """
         runs = np.maximum(self.trials, 1)
         low, high = self.satisfied / runs, (self.satisfied + self.undecided) / runs
-        return sealed(np.column_stack([low, np.where(self.trials > 0, high, 1.0)]))
+        return read_only(np.column_stack([low, np.where(self.trials > 0, high, 1.0)]))
 
     @property
     def seed(self) -> int | tuple[int, ...] | None:
@@ -172,7 +171,7 @@ class Observations:
         arrays = {"theta": self.theta, "satisfied": self.satisfied, "undecided": self.undecided, "trials": self.trials}
         ranges = [[name, str(own), own.scale] for name, own in self.space.ranges.items()]
         ranges += [[name, repr(value), "fixed"] for name, value in sorted(self.space.fixed.items())]
-        return checksum([_VERSION, *asked, ranges], {**arrays, "origin": self.origin})
+        return checksum([_FINGERPRINTED, *asked, ranges], {**arrays, "origin": self.origin})
 
     def __len__(self) -> int:
         """How many points there are."""
@@ -241,33 +240,19 @@ class Observations:
 
     def save(self, file: File) -> None:
         """Write one safe file, which `load` reads back as equal observations."""
-        from sateen.core.observations_table import content
-
-        columns = {"satisfied": self.satisfied, "undecided": self.undecided, "trials": self.trials}
-        by_reason = np.reshape(list(self.reasons.values()), (len(self.reasons), len(self))).astype(np.int64)
-        arrays = {"theta": self.theta, **columns, "origin": self.origin, "reasons": by_reason}
-        write_archive(file, _KIND, _VERSION, content(self), arrays)
+        call_provider("save observations", self, file)
 
     @classmethod
     def load(cls, file: File) -> Observations:
         """The observations that `save` wrote; a file that is damaged or foreign is refused."""
-        from sateen.core.observations_table import from_content
-
-        known, arrays = read_archive(file, _KIND, _VERSION)
-        try:
-            columns: dict[str, Any] = dict(arrays)
-            return from_content(known, **columns)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"{file} holds no observations that make sense: {error}") from error
+        return cast("Observations", call_provider("load observations", file))
 
     def to_csv(self, file: File) -> None:
         """Write a table for people and other programs: parameters, satisfied, undecided, trials; the rest as comments.
 
         `from_csv` reads it back as equal observations.
         """
-        from sateen.core.observations_table import write_csv
-
-        write_csv(self, file)
+        call_provider("write observations as csv", self, file)
 
     @classmethod
     def from_csv(cls, file: File, space: Space | None = None) -> Observations:
@@ -275,9 +260,7 @@ class Observations:
 
         A file that `to_csv` wrote tells its space; with any other, give it.
         """
-        from sateen.core.observations_table import read_csv
-
-        return read_csv(file, space)
+        return cast("Observations", call_provider("read observations from csv", file, space))
 
     def frame(self) -> Any:
         """A pandas DataFrame: every parameter, the fixed ones too, then satisfied, undecided and trials."""
@@ -301,7 +284,7 @@ class Observations:
         """Draw the frequencies over one parameter, with their uncertainty, or over two as colours."""
         if len(self.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
-        return paint("observations", self, ax=ax)
+        return call_provider("plot observations", self, ax=ax)
 
     def __reduce__(self) -> Any:
         return _remade, (self.points, self.satisfied, self.undecided, self.trials, self._rest())

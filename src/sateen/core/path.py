@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import PathError, SateenError, UnknownVerdictError, nearest
-from sateen.core.expression import number_text
-from sateen.core.picture import paint
+from sateen.core.registry import call_provider
+from sateen.core.text import number_text
+from sateen.core.types import FloatArray
 
 __all__ = ["Path", "Verdict"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 File: TypeAlias = "str | PathLike[str] | TextIO"
 
 _SHOWN_ROWS: Final = 4  # at each end of the table in a notebook
@@ -212,7 +212,7 @@ class Path:
 
     def plot(self, ax: Any = None, species: str | Sequence[str] | None = None) -> Any:
         """Draw the species as steps over time, and return the matplotlib Axes."""
-        return paint("path", self, ax=ax, species=species)
+        return call_provider("plot path", self, ax=ax, species=species)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.species[:_SHOWN_SPECIES]) + (", …" if len(self.species) > _SHOWN_SPECIES else "")

@@ -8,20 +8,19 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from sateen.core.archive import File
-from sateen.core.counts import sealed
+from sateen.core.counts import read_only
 from sateen.core.errors import InputError
-from sateen.core.picture import paint
+from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
+from sateen.core.text import percent
+from sateen.core.types import File, FloatArray
 
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
 
-__all__ = ["Claim", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly", "percent"]
+__all__ = ["Claim", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Target: TypeAlias = Literal["probability", "frequency", "mean error"]
 Mode: TypeAlias = Literal["credible", "marginal", "pac"]
 _TARGETS: Final = ("probability", "frequency", "mean error")
@@ -94,15 +93,6 @@ parameters drawn uniformly from the space (beta in [0, 1])
         return cls(**{name: value for name, value in content.items() if name != "sentence"})
 
 
-def percent(share: float | None) -> str:
-    """A share as people read it.
-
-    >>> percent(0.95), percent(0.999)
-    ('95 %', '99.9 %')
-    """
-    return f"{100 * (share or 0.0):.10g} %"
-
-
 def drawn_uniformly(space: Space) -> str:
     """How the parameters of a claim are drawn, in words: the uniform measure of a space, with its scales.
 
@@ -139,14 +129,14 @@ class Prediction:
                 raise InputError(f"{name} has the shape {column.shape}, for {len(self.points)} points")
             if not np.isfinite(column).all():
                 raise InputError(f"{name} is not a number in row {int(np.argmin(np.isfinite(column)))}")
-            object.__setattr__(self, name, sealed(column))
+            object.__setattr__(self, name, read_only(column))
         if (wrong := self.lower > self.upper).any():
             raise InputError(f"the interval of row {int(np.argmax(wrong))} ends before it begins")
 
     @property
     def width(self) -> FloatArray:
         """The widths of the intervals."""
-        return sealed(self.upper - self.lower)
+        return read_only(self.upper - self.lower)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -166,7 +156,7 @@ class Prediction:
         """Draw the mean and the intervals over one parameter, or the mean over two as colours."""
         if len(self.points.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here vary {len(self.points.space)}")
-        return paint("prediction", self, ax=ax)
+        return call_provider("plot prediction", self, ax=ax)
 
     def __repr__(self) -> str:
         points = f"{len(self):,} point{'' if len(self) == 1 else 's'}"

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import SateenError, SpaceError, nearest
-from sateen.core.expression import number_text
+from sateen.core.text import number_text
+from sateen.core.types import FloatArray
 
 __all__ = ["Points", "Range", "Scale", "Seed", "Space"]
 
 Scale: TypeAlias = Literal["linear", "log"]
 Seed: TypeAlias = "int | np.random.SeedSequence"
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _SHOWN_ROWS: Final = 8  # of the table of points in a notebook
 
 

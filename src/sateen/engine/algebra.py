@@ -14,8 +14,8 @@ from decimal import Decimal
 from functools import cached_property
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import Delayed, Expression, Name, Operation, Spelling, in_order
 from sateen.engine.questions import core_form, earliest, has_bounds, state_condition, tick_digits
+from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling, in_order
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until
 
 __all__ = ["Logged", "algebra_source"]

@@ -18,15 +18,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from sateen.core.errors import ExactError, SimulationError
-from sateen.core.expression import number_text
+from sateen.core.text import number_text
+from sateen.core.types import FloatArray, IntArray
 from sateen.model.model import Model, Transition
 
 __all__ = [
     "BoolArray",
     "Chain",
     "Environment",
-    "FloatArray",
-    "IntArray",
     "columns",
     "explore",
     "explore_from",
@@ -34,8 +33,6 @@ __all__ = [
     "shown",
 ]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Environment: TypeAlias = Mapping[str, Any]
 Stop: TypeAlias = Callable[[Environment, int], BoolArray]

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sateen.core.expression import Expression, Name
 from sateen.engine.algebra import algebra_source
 from sateen.engine.emit_events import capped_wait, event_tail, ringing, settle_source
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.questions import Flat, Operator
 from sateen.engine.tail import log_tail, sets_shape, tail
+from sateen.language.expression import Expression, Name
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model

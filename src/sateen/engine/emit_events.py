@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sateen.core.expression import Delayed, Expression, Name, Spelling
 from sateen.engine.events import MOST_ROUNDS, TINY
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.rates import Moving
+from sateen.language.expression import Delayed, Expression, Name, Spelling
 from sateen.model.model import CLOCK, Variable
 
 __all__ = ["capped_wait", "event_tail", "first_events", "ringing", "settle_source"]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import SimulationError
-from sateen.core.expression import number_text, values_text
+from sateen.core.text import number_text, values_text
 from sateen.model.model import CLOCK, Model
 
 __all__ = ["MOST_ROUNDS", "TINY", "Events", "blamed", "just_after"]

@@ -12,7 +12,8 @@ import numpy as np
 from sateen.core.errors import FormulaError, InputError, MissingValueError, nearest
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
-from sateen.engine.chain import BoolArray, Chain, FloatArray, columns, shown
+from sateen.core.types import FloatArray
+from sateen.engine.chain import BoolArray, Chain, columns, shown
 from sateen.engine.limit import Limit
 from sateen.engine.phases import SINKS, Phase, phases_of
 from sateen.engine.progression import TRUE, Question, defined, holds

@@ -7,18 +7,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import (
-    Delayed,
-    Expression,
-    Name,
-    Operation,
-    Spelling,
-    in_order,
-    is_condition,
-)
 from sateen.engine.algebra import Logged
 from sateen.engine.questions import Flat, Operator, flat, present_atoms
 from sateen.engine.rates import Moving, safe_rate
+from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling, in_order, is_condition
 from sateen.logic.formula import Formula
 from sateen.model.checks import consumption_fault
 from sateen.model.model import Model, Variable

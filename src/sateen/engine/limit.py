@@ -12,7 +12,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import FloatArray, IntArray, reachable
+from sateen.core.types import FloatArray, IntArray
+from sateen.engine.chain import reachable
 
 __all__ = ["SOLUTION_ERROR", "Limit"]
 

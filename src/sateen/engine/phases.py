@@ -18,7 +18,8 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import BoolArray, Chain, IntArray, reachable
+from sateen.core.types import IntArray
+from sateen.engine.chain import BoolArray, Chain, reachable
 from sateen.engine.progression import FALSE, TRUE, Moment, Question, settled, untils
 from sateen.engine.regimes import Regime
 from sateen.logic.formula import Node

@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 from sateen.core.errors import ExactError
-from sateen.core.expression import Delayed, Operation, in_order
 from sateen.engine.chain import BoolArray
+from sateen.language.expression import Delayed, Operation, in_order
 from sateen.logic.formula import (
     And,
     Atom,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import Boolean, Delayed, Expression, Operation, in_order
+from sateen.language.expression import Boolean, Delayed, Expression, Operation, in_order
 from sateen.logic.formula import (
     And,
     Atom,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from sateen.core.expression import Delayed, Expression, Name, Number, Operation, number
+from sateen.language.expression import Delayed, Expression, Name, Number, Operation, number
 
 __all__ = ["Moving", "SafeRate", "safe_rate"]
 

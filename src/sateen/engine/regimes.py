@@ -14,17 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import (
-    BoolArray,
-    Chain,
-    Environment,
-    FloatArray,
-    IntArray,
-    Stop,
-    columns,
-    explore,
-    explore_from,
-)
+from sateen.core.types import FloatArray, IntArray
+from sateen.engine.chain import BoolArray, Chain, Environment, Stop, columns, explore, explore_from
 from sateen.engine.events import Events, just_after
 from sateen.model.model import Event, Model
 

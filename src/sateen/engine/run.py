@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
-from sateen.core.expression import number_text, values_text
 from sateen.core.path import Path, Verdict
 from sateen.core.progress import SILENT, Progress
+from sateen.core.text import number_text, values_text
 from sateen.engine.events import blamed
 from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
 from sateen.engine.questions import present_atoms

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from sateen.core.errors import InputError, SimulationError
-from sateen.core.expression import number_text, values_text
 from sateen.core.path import Path
+from sateen.core.text import number_text, values_text
 from sateen.engine.events import Events, FloatArray
 from sateen.model.model import Model, Transition
 

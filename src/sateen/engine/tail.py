@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from sateen.core.expression import is_condition
 from sateen.engine.emit_events import first_events
 from sateen.engine.lanes import LANES, Lanes
+from sateen.language.expression import is_condition
 
 __all__ = ["log_tail", "sets_shape", "tail"]
 

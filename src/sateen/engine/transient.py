@@ -16,7 +16,7 @@ from scipy.linalg.blas import daxpy
 from scipy.sparse import csr_array
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import FloatArray, IntArray
+from sateen.core.types import FloatArray, IntArray
 
 __all__ = ["MOST_STEPS", "Flow", "poisson_weights"]
 

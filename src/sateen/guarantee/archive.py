@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.archive import File
 from sateen.core.errors import InputError
 from sateen.core.prediction import Claim, Posterior
-from sateen.core.tensors import read_tensors, write_tensors
+from sateen.core.types import File
+from sateen.files.container import read_container, write_container
 from sateen.guarantee.conformal import Threshold
 from sateen.guarantee.guarantee import Calibration, Guarantee
 from sateen.guarantee.methods import METHODS, NORMALISERS
@@ -44,7 +44,7 @@ def write_guarantee(guarantee: Guarantee, file: File) -> None:
         "posterior": {"kind": kind, "version": version, "content": words},
     }
     own = {_THRESHOLD: np.array([guarantee.threshold.value])}
-    write_tensors(file, KIND, VERSION, content, own | {_WITHIN + name: array for name, array in arrays.items()})
+    write_container(file, KIND, VERSION, content, own | {_WITHIN + name: array for name, array in arrays.items()})
 
 
 def read_guarantee(
@@ -70,4 +70,4 @@ def _saved(posterior: Posterior) -> tuple[str, int, dict[str, Any], dict[str, np
     with tempfile.TemporaryDirectory(prefix="sateen-") as folder:
         file = FilePath(folder) / "posterior.safetensors"
         posterior.save(file)
-        return read_tensors(file)
+        return read_container(file)

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import InputError
+from sateen.core.types import FloatArray
 
 __all__ = ["least_true", "mean_upper_bound"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _MOST_STAKED: Final = 0.99  # of the capital: whoever stakes all of it is ruined by a single value of 1
 _HALVINGS: Final = 40  # of an interval no longer than 1: to 1e-12
 

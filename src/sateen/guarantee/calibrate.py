@@ -7,13 +7,14 @@ from math import inf
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.prediction import Claim, Posterior, Prediction, drawn_uniformly, percent
+from sateen.core.prediction import Claim, Posterior, Prediction, drawn_uniformly
+from sateen.core.proportions import hoeffding_margin
+from sateen.core.text import percent
 from sateen.core.threads import on_one_thread
-from sateen.guarantee.binomial import hoeffding_margin
+from sateen.core.types import FloatArray
 from sateen.guarantee.checks import check_held_out, check_posterior, check_share, one_number_of_runs
 from sateen.guarantee.conformal import (
     Density,
@@ -35,7 +36,6 @@ from sateen.guarantee.normaliser import centre, chosen, difficulty, typical_runs
 
 __all__ = ["Planned", "calibrate"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Default: TypeAlias = Literal["default"]
 _LEVEL: Final = 0.9
 _CONFIDENCE: Final = 0.95

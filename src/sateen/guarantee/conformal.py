@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betainc, betaincinv
 
-from sateen.core.counts import sealed
+from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Space
+from sateen.core.types import FloatArray
 
 __all__ = [
     "Density",
@@ -39,7 +39,6 @@ __all__ = [
     "weights_of",
 ]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Density: TypeAlias = Callable[[FloatArray], Any]
 _LOOKS: Final = 1024  # points at which a density is looked at beforehand
 ROUNDING: Final = 1e-9  # of a rank or a weight: 1 - 0.9 is a little less than 0.1
@@ -124,7 +123,7 @@ class WeightedThreshold:
     def __post_init__(self) -> None:
         order = np.argsort(self.scores)
         for name in ("scores", "weights"):
-            object.__setattr__(self, name, sealed(np.array(getattr(self, name)[order], np.float64)))
+            object.__setattr__(self, name, read_only(np.array(getattr(self, name)[order], np.float64)))
 
     def at(self, theta: FloatArray) -> FloatArray:
         """The threshold at each row of θ: infinite where θ alone weighs more than the share `miss`."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from sateen.core.archive import File
 from sateen.core.errors import InputError, SpaceError
-from sateen.core.expression import number_text
-from sateen.core.prediction import Claim, Posterior, Prediction, percent
+from sateen.core.prediction import Claim, Posterior, Prediction
 from sateen.core.space import Points, Space
+from sateen.core.text import number_text, percent
+from sateen.core.types import File
 from sateen.guarantee.conformal import Threshold, WeightedThreshold
 from sateen.guarantee.lift import lifted
 from sateen.guarantee.methods import Method, Normaliser
@@ -21,7 +20,6 @@ from sateen.guarantee.normaliser import centre, difficulty
 
 __all__ = ["Calibration", "Guarantee"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _ROUNDING: Final = 1e-12  # by which intervals are widened, so that what lies on their ends is inside
 
 

@@ -20,18 +20,17 @@ Both proofs also hold given the calibration, which makes them PAC; and, marginal
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.observations import Observations
-from sateen.guarantee.binomial import lower_bound, upper_bound
+from sateen.core.proportions import lower_bound, upper_bound
+from sateen.core.types import FloatArray
 from sateen.guarantee.conformal import ROUNDING, conformal_miss
 
 __all__ = ["fewest_lifted_points", "lift_miss", "lifted", "lifted_distances"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _MOST_POINTS: Final = 2**40  # that anyone is advised to observe
 
 

@@ -12,14 +12,14 @@ Which of them is best depends on whether s tells where the posterior errs. `chos
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.errors import InputError, SateenError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
+from sateen.core.types import FloatArray
 from sateen.guarantee.conformal import largest
 from sateen.guarantee.lift import lifted
 from sateen.guarantee.methods import LIFT_NORMALISERS, Normaliser
@@ -32,7 +32,6 @@ __all__ = [
     "typical_runs",
 ]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _CHOOSING: Final = "choosing a normaliser", "pass normaliser='predictive', 'posterior' or 'constant'"
 _LEAST: Final = 1e-6  # difficulty: a posterior may be certain, and 0 divides nothing
 _FOLDS: Final = 3

@@ -13,19 +13,18 @@ bound is taken for all λ of a geometric grid at once, each with its share of δ
 from __future__ import annotations
 
 import math
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
+from sateen.core.types import FloatArray
 from sateen.guarantee.betting import least_true, mean_upper_bound
 from sateen.guarantee.conformal import distances
 
 __all__ = ["catoni_bound", "coin_divergence", "greatest_mean", "mean_error_of_draws", "seeger_bound"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _DRAWS: Final = 1000  # functions drawn from the posterior
 _BLOCK: Final = 500  # rows at which they are drawn jointly
 _STEP: Final = math.sqrt(2.0)  # from one λ of the grid to the next

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from html import escape
 from numbers import Integral
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.errors import InputError, nearest
-from sateen.core.prediction import Posterior, percent
+from sateen.core.prediction import Posterior
+from sateen.core.text import percent
 from sateen.core.threads import on_one_thread
+from sateen.core.types import FloatArray
 from sateen.guarantee.checks import check_posterior, check_share
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
 from sateen.guarantee.methods import LIFT_NORMALISERS, Normaliser
@@ -22,7 +23,6 @@ from sateen.guarantee.rehearsal import Rehearsal, rehearse
 
 __all__ = ["Plan", "plan"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _RANKS: Final = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 _MANY_TIMES: Final = 40  # the fewest points of a rank, beyond which more of them do not pay
 _FIRST_RUNS: Final = 100  # at each point, with which the search for a width begins

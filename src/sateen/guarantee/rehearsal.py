@@ -9,21 +9,20 @@ lift's own algebra gives the intervals. Nothing here affects what a guarantee cl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, betaln
 
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior, Prediction
+from sateen.core.types import FloatArray
 from sateen.guarantee.lift import lifted
 from sateen.guarantee.methods import Normaliser
 from sateen.guarantee.normaliser import centre, difficulty, refitted
 
 __all__ = ["Rehearsal", "error_scale", "rehearse"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 _POINTS: Final = 1024  # θ on which calibrations are rehearsed
 _TRUTHS: Final = 16  # possible f
 _ORDERS: Final = 8  # quantiles of where the score of a rank lies

@@ -11,16 +11,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
-from sateen.core.archive import File
 from sateen.core.errors import InputError, nearest
-from sateen.core.observations_table import content as observations_content
-from sateen.core.observations_table import from_content as observations_from_content
 from sateen.core.prediction import Training
-from sateen.core.tensors import write_tensors
 from sateen.core.threads import on_one_thread
+from sateen.core.types import File
+from sateen.files.container import write_container
+from sateen.files.observations import observations_arrays, observations_content, observations_from
 from sateen.learning.inputs import Inputs
 from sateen.learning.posterior import LearnedPosterior, Parts
 from sateen.learning.record import Record
@@ -43,7 +41,6 @@ Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 _PLAIN: Final = (str, bool, int, float, type(None))
 _NUMBER: Final = "number"  # the key of a number that is written as text
-_COUNTS: Final = ("theta", "satisfied", "undecided", "trials", "origin")
 _SECTIONS: Final = ("training", "record", "learned")  # the first part of the name of an array
 
 
@@ -54,28 +51,28 @@ def classes_of(learner: str) -> Classes:
     ['SVIGP', 'GPPosterior']
     """
     if learner == "ep-gp":
-        from sateen.learning.ep_gp import EPGP
-        from sateen.learning.gp_posterior import GPPosterior
+        from sateen.learning.gp.ep_gp import EPGP
+        from sateen.learning.gp.posterior import GPPosterior
 
         return EPGP, GPPosterior
     if learner == "svi-gp":
-        from sateen.learning.gp_posterior import GPPosterior
-        from sateen.learning.svi_gp import SVIGP
+        from sateen.learning.gp.posterior import GPPosterior
+        from sateen.learning.gp.svi_gp import SVIGP
 
         return SVIGP, GPPosterior
     if learner == "svi-gp-faithful":
-        from sateen.learning.faithful_gp import FaithfulSVIGP
-        from sateen.learning.gp_posterior import GPPosterior
+        from sateen.learning.gp.faithful import FaithfulSVIGP
+        from sateen.learning.gp.posterior import GPPosterior
 
         return FaithfulSVIGP, GPPosterior
     if learner == "svi-bnn":
-        from sateen.learning.svi_bnn import SVIBNN
-        from sateen.learning.svi_bnn_posterior import BNNPosterior
+        from sateen.learning.networks.svi_bnn import SVIBNN
+        from sateen.learning.networks.svi_bnn_posterior import BNNPosterior
 
         return SVIBNN, BNNPosterior
     if learner == "laplace-net":
-        from sateen.learning.laplace_net import LaplaceNet
-        from sateen.learning.laplace_net_posterior import LaplacePosterior
+        from sateen.learning.networks.laplace_net import LaplaceNet
+        from sateen.learning.networks.laplace_net_posterior import LaplacePosterior
 
         return LaplaceNet, LaplacePosterior
     hint = nearest(learner, LEARNERS) or f"it knows {', '.join(LEARNERS)}; a later sateen may know more"
@@ -84,16 +81,13 @@ def classes_of(learner: str) -> Classes:
 
 def write_posterior(posterior: LearnedPosterior, file: File) -> None:
     """Write the posterior as one safe file, which `sateen.load` reads back; it predicts the same to the last bit."""
-    write_tensors(file, KIND, VERSION, *posterior_parts(posterior))
+    write_container(file, KIND, VERSION, *posterior_parts(posterior))
 
 
 def posterior_parts(posterior: LearnedPosterior) -> Parts:
     """All that a file keeps of a posterior: words, and arrays."""
     learned, learned_arrays = posterior.parts()
     observed = posterior.training.observations
-    counts = {name: getattr(observed, name) for name in _COUNTS}
-    shape = (len(observed.reasons), len(observed))
-    counts["reasons"] = np.reshape(list(observed.reasons.values()), shape).astype(np.int64)
     content = {
         "learner": posterior.kind,
         "recipe": _recipe_content(posterior.recipe),
@@ -102,7 +96,9 @@ def posterior_parts(posterior: LearnedPosterior) -> Parts:
         "record": posterior.record.content(),
         "learned": learned,
     }
-    sections = dict(zip(_SECTIONS, (counts, posterior.record.arrays(), learned_arrays), strict=True))
+    sections = dict(
+        zip(_SECTIONS, (observations_arrays(observed), posterior.record.arrays(), learned_arrays), strict=True)
+    )
     arrays = {f"{section}/{name}": array for section, own in sections.items() for name, array in own.items()}
     return content, arrays
 
@@ -115,7 +111,7 @@ def posterior_from_parts(content: Mapping[str, Any], arrays: Arrays, where: str 
         recipe_class, posterior_class = classes_of(learner)
         recipe = _recipe(recipe_class, content["recipe"])
         counts, record, learned = (_section(arrays, name) for name in _SECTIONS)
-        observed = observations_from_content(content["training"], **counts)
+        observed = observations_from(content["training"], counts)
         inputs = Inputs.from_content(observed.space, content["inputs"])
         inputs.unit(observed.theta[:1])  # fails if names and scales do not fit the space
         return posterior_class.from_parts(

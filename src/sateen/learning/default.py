@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from sateen.core.archive import File
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
+from sateen.core.types import File
+from sateen.learning.gp.svi_gp import SVIGP
 from sateen.learning.inputs import check_task
-from sateen.learning.svi_gp import SVIGP
 
 if TYPE_CHECKING:
     from sateen.learning.posterior import LearnedPosterior
@@ -64,7 +64,7 @@ def _chosen(observations: Observations, seed: int, progress: Progress) -> tuple[
     if points < _POINTS_FOR_A_NETWORK:
         return SVIGP(), f"{about}; a network needs at least {_POINTS_FOR_A_NETWORK} points"
 
-    from sateen.learning.laplace_net import LaplaceNet
+    from sateen.learning.networks.laplace_net import LaplaceNet
 
     if parameters >= _MANY_PARAMETERS and points >= _POINTS_A_PARAMETER * parameters:
         return LaplaceNet(), f"{about}; with {_MANY_PARAMETERS} or more networks are the most accurate"

@@ -9,14 +9,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.counts import sealed
+from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Scale, Space
+from sateen.core.types import FloatArray
 
 __all__ = ["FloatArray", "InputScale", "Inputs", "Sample", "check_task", "check_whole", "inputs_of", "sample_of"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 InputScale: TypeAlias = Literal["auto", "log", "linear"]
 
 
@@ -90,7 +90,7 @@ class Sample:
 
     def __post_init__(self) -> None:
         for name in ("x", "satisfied", "undecided", "trials"):
-            sealed(getattr(self, name))
+            read_only(getattr(self, name))
 
     def __len__(self) -> int:
         return len(self.x)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr
 
-from sateen.core.counts import sealed
+from sateen.core.counts import read_only
 from sateen.learning.inputs import FloatArray, Sample
 
 __all__ = ["Counts", "Link", "inverse_link", "normal_nodes", "tilted_moments"]
@@ -51,7 +51,7 @@ def inverse_link(g: FloatArray, link: Link) -> FloatArray:
 def normal_nodes(n: int) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of Gauss-Hermite quadrature for the standard normal; the weights sum to 1."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-    return sealed(nodes), sealed(weights / weights.sum())
+    return read_only(nodes), read_only(weights / weights.sum())
 
 
 def _log_chances(g: FloatArray, link: Link) -> tuple[FloatArray, FloatArray]:
@@ -103,7 +103,7 @@ class Counts:
 
     def __post_init__(self) -> None:
         for name in ("satisfied", "undecided", "trials"):
-            sealed(getattr(self, name))
+            read_only(getattr(self, name))
 
     @classmethod
     def of(cls, sample: Sample, link: Link) -> Counts:

@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.archive import File
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Prediction, Training, drawn_uniformly
 from sateen.core.space import Points, Space
 from sateen.core.threads import on_one_thread
+from sateen.core.types import File
 from sateen.learning.inputs import FloatArray, Inputs
 from sateen.learning.record import Record
 

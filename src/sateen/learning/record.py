@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from sateen.core.counts import sealed
-from sateen.core.picture import paint
+from sateen.core.counts import read_only
+from sateen.core.registry import call_provider
+from sateen.core.types import FloatArray
 
 __all__ = ["Objective", "Record"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Objective: TypeAlias = Literal["evidence", "elbo", "log-posterior"]
 
 
@@ -36,7 +35,7 @@ class Record:
 
     def __post_init__(self) -> None:
         for name in ("steps", "values"):
-            object.__setattr__(self, name, sealed(np.array(getattr(self, name), dtype=np.float64)))
+            object.__setattr__(self, name, read_only(np.array(getattr(self, name), dtype=np.float64)))
 
     @property
     def converged(self) -> bool:
@@ -45,7 +44,7 @@ class Record:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the objective by step."""
-        return paint("record", self, ax=ax)
+        return call_provider("plot record", self, ax=ax)
 
     def __str__(self) -> str:
         last = f"{self.objective} {self.values[-1]:.6g}" if len(self.values) else f"no {self.objective}"

@@ -11,12 +11,12 @@ from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
 from sateen.core.space import Scale
 from sateen.core.threads import on_one_thread
-from sateen.learning.hyper import Climb, first_kernel, maximise
+from sateen.learning.gp.hyper import Climb, first_kernel, maximise
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.gp.sparse import Basis, choose_inducing, inducing_for
+from sateen.learning.gp.variational import Sites, converge, elbo_slopes
 from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, inputs_of, sample_of
-from sateen.learning.kernels import Kernel
 from sateen.learning.likelihood import Counts
-from sateen.learning.sparse_gp import Basis, choose_inducing, inducing_for
-from sateen.learning.variational import Sites, converge, elbo_slopes
 
 __all__ = ["ScaleChoice", "check_input_scale", "choose_inputs", "choose_scale", "scales_differ"]
 

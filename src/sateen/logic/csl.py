@@ -15,10 +15,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from sateen.core.errors import FormulaError, InputError, nearest
-from sateen.core.expression import Boolean, Expression, Operation, number, number_text
-from sateen.core.grammar import MAX_DEPTH, Mistake, depth_of
-from sateen.core.prism_syntax import Term
-from sateen.core.prism_types import Kind, Scope, Typed, check_kind, closed_value, given_value, typed, unknown_name
+from sateen.core.text import number_text
+from sateen.language.expression import Boolean, Expression, Operation, number
+from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of
+from sateen.language.prism_syntax import Term
+from sateen.language.prism_types import Kind, Scope, Typed, check_kind, closed_value, given_value, typed, unknown_name
 from sateen.logic.csl_text import Item, items, parse_constant, parse_label, parse_question, refused_operator
 from sateen.logic.formula import (
     ALWAYS,

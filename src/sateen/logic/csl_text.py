@@ -14,9 +14,9 @@ from typing import Any, Final
 from lark import Token, v_args
 
 from sateen.core.errors import FormulaError
-from sateen.core.grammar import Language, Mistake
-from sateen.core.prism_syntax import EXPRESSIONS, Term, TermBuilder, prism_hint, without_comments
-from sateen.core.prism_types import Kind
+from sateen.language.grammar import Language, Mistake
+from sateen.language.prism_syntax import EXPRESSIONS, Term, TermBuilder, prism_hint, without_comments
+from sateen.language.prism_types import Kind
 
 __all__ = ["Item", "Question", "items", "parse_constant", "parse_label", "parse_question", "refused_operator"]
 

@@ -13,7 +13,8 @@ from decimal import Decimal, localcontext
 from typing import ClassVar, Final
 
 from sateen.core.errors import FormulaError
-from sateen.core.expression import RESERVED, Delayed, Expression, in_order, number_text
+from sateen.core.text import number_text
+from sateen.language.expression import RESERVED, Delayed, Expression, in_order
 
 __all__ = [
     "ALWAYS",

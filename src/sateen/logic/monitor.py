@@ -20,9 +20,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from sateen.core.errors import FormulaError, MissingValueError, nearest
-from sateen.core.expression import Delayed, Expression, Operation, in_order, number_text, values_text
 from sateen.core.path import Path, Verdict
-from sateen.core.picture import paint
+from sateen.core.registry import call_provider
+from sateen.core.text import number_text, values_text
+from sateen.language.expression import Delayed, Expression, Operation, in_order
 from sateen.logic import intervals
 from sateen.logic.formula import (
     And,
@@ -133,7 +134,7 @@ class Explanation:
 
     def plot(self, ax: Any = None) -> Any:
         """A row for every subformula over time: filled where it holds, hatched where unknown."""
-        return paint("explanation", self.lanes, self.end, ax=ax)
+        return call_provider("plot explanation", self.lanes, self.end, ax=ax)
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -16,8 +16,8 @@ from typing import Any, Final
 from lark import Token, v_args
 
 from sateen.core.errors import FormulaError, nearest
-from sateen.core.expression import COMPARISONS, Delayed, Expression, Name, Operation, number
-from sateen.core.grammar import ARITHMETIC, MAX_DEPTH, Builder, Language, Mistake, depth_of, refuse_overflow
+from sateen.language.expression import COMPARISONS, Delayed, Expression, Name, Operation, number
+from sateen.language.grammar import ARITHMETIC, MAX_DEPTH, Builder, Language, Mistake, depth_of, refuse_overflow
 from sateen.logic.formula import (
     ALWAYS,
     FORMULA_RESERVED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sateen.core.expression import Boolean, Expression, Number, Operation
+from sateen.language.expression import Boolean, Expression, Number, Operation
 from sateen.model.model import Transition
 
 __all__ = ["Fault", "consumption_fault", "negative_by_sign"]

@@ -18,7 +18,8 @@ from typing import Any, Final
 import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
-from sateen.core.expression import COMPARISONS, Boolean, Expression, Name, Operation, number_text
+from sateen.core.text import number_text
+from sateen.language.expression import COMPARISONS, Boolean, Expression, Name, Operation
 
 __all__ = ["CLOCK", "Constant", "Event", "Model", "Parameter", "Transition", "Variable"]
 

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from sateen.core.errors import ModelError
-from sateen.core.expression import Expression, Name, Operation
-from sateen.core.grammar import Mistake
-from sateen.core.prism_syntax import Term
-from sateen.core.prism_types import Kind, Scope, Typed
+from sateen.language.expression import Expression, Name, Operation
+from sateen.language.grammar import Mistake
+from sateen.language.prism_syntax import Term
+from sateen.language.prism_types import Kind, Scope, Typed
 from sateen.model.model import Constant, Model, Parameter
 from sateen.model.prism_modules import transitions
 from sateen.model.prism_names import Names

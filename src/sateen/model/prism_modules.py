@@ -15,9 +15,9 @@ from functools import reduce
 from itertools import product
 from typing import Final
 
-from sateen.core.expression import Boolean, Expression, Name, Number, Operation
-from sateen.core.grammar import Mistake
-from sateen.core.prism_types import Typed, check_kind
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation
+from sateen.language.grammar import Mistake
+from sateen.language.prism_types import Typed, check_kind
 from sateen.model.checks import negative_by_sign
 from sateen.model.model import Transition
 from sateen.model.prism_names import Copy, Names

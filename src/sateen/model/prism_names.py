@@ -9,10 +9,10 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from sateen.core.errors import InputError, nearest
-from sateen.core.expression import Expression, number
-from sateen.core.grammar import MAX_DEPTH, Mistake
-from sateen.core.prism_syntax import FUNCTIONS, Term
-from sateen.core.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name
+from sateen.language.expression import Expression, number
+from sateen.language.grammar import MAX_DEPTH, Mistake
+from sateen.language.prism_syntax import FUNCTIONS, Term
+from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name
 from sateen.model.model import Variable
 from sateen.model.prism_text import Declared, Defined, Module, Named, Program, Renamed
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 from lark import Token, v_args
 
 from sateen.core.errors import ModelError
-from sateen.core.grammar import Language, Mistake
-from sateen.core.prism_syntax import EXPRESSIONS, FUNCTIONS, Term, TermBuilder, prism_hint, without_comments
-from sateen.core.prism_types import Kind
+from sateen.language.grammar import Language, Mistake
+from sateen.language.prism_syntax import EXPRESSIONS, FUNCTIONS, Term, TermBuilder, prism_hint, without_comments
+from sateen.language.prism_types import Kind
 from sateen.model.reactions import MAX_CHARACTERS
 
 __all__ = [

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from sateen.core.errors import ModelError, ModelWarning, nearest
-from sateen.core.expression import Expression, Name
+from sateen.language.expression import Expression, Name
 from sateen.model.checks import Fault, consumption_fault, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable
 from sateen.model.reactions_text import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from sateen.core.errors import ExpressionError, ModelError
-from sateen.core.expression import Expression, Name, Number, Operation, parse_condition, parse_expression
+from sateen.language.expression import Expression, Name, Number, Operation, parse_condition, parse_expression
 
 __all__ = [
     "MOST",

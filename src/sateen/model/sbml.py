@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from sateen.core.errors import InputError, ModelWarning
-from sateen.core.expression import Expression
+from sateen.language.expression import Expression
 from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import Event, Model, Transition, Variable
 from sateen.model.sbml_elements import Elements, Source, listed

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from sateen.core.errors import ExpressionError, ModelError
-from sateen.core.expression import Boolean, Expression, Name, Number, in_order, number
-from sateen.core.grammar import MAX_DEPTH, depth_of, refuse_overflow
+from sateen.language.expression import Boolean, Expression, Name, Number, in_order, number
+from sateen.language.grammar import MAX_DEPTH, depth_of, refuse_overflow
 from sateen.model.sbml_operations import BUILD, Unreadable
 
 __all__ = ["SBML_TIME", "Functions", "Lookup", "library"]

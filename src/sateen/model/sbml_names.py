@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Set
 from typing import Any, Final
 
-from sateen.core.expression import Expression, Name, Number, Operation, number, number_text
+from sateen.core.text import number_text
+from sateen.language.expression import Expression, Name, Number, Operation, number
 from sateen.model.model import Constant, Parameter, Variable
 from sateen.model.sbml_elements import Elements, local_parameters, whole
 from sateen.model.sbml_math import SBML_TIME, Functions

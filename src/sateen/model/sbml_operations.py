@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Final
 
-from sateen.core.expression import COMPARISONS, Boolean, Expression, Number, Operation, is_condition
+from sateen.language.expression import COMPARISONS, Boolean, Expression, Number, Operation, is_condition
 
 __all__ = ["BUILD", "Unreadable", "as_condition", "as_number", "sum_of"]
 

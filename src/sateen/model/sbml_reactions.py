@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from sateen.core.expression import COMPARISONS, Expression, Name, Number, Operation, in_order
+from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order
 from sateen.model.model import CLOCK, Event, Transition
 from sateen.model.sbml_elements import listed, whole
 from sateen.model.sbml_math import SBML_TIME

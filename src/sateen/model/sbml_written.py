@@ -14,7 +14,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sateen.core.errors import ModelError
-from sateen.core.expression import Boolean, Expression, Name, Number, Operation, number
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation, number
 from sateen.model.model import CLOCK, Event, Model, Transition, Variable
 
 __all__ = ["write_sbml"]

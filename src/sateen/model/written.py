@@ -8,9 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from sateen.core.archive import replacing
 from sateen.core.errors import ModelError, ModelWarning
-from sateen.core.expression import RESERVED, Expression, Name, number_text
+from sateen.core.text import number_text
+from sateen.files.atomic import replacing
+from sateen.language.expression import RESERVED, Expression, Name
 from sateen.model.model import Event, Model, Transition, Variable
 from sateen.model.reactions import consumption_faults, read_reactions
 

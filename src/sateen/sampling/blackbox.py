@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.counts import IntArray
 from sateen.core.errors import InputError, SimulationError, StoreError
-from sateen.core.expression import number_text
 from sateen.core.observations import Failure
 from sateen.core.path import Path, Verdict
 from sateen.core.space import Points, Space
+from sateen.core.text import number_text
+from sateen.core.types import IntArray
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.sampling.ledger import MOST_FAILURES, Ledger, Tally

@@ -18,9 +18,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.counts import IntArray
 from sateen.core.errors import InputError, SimulationError, StoreError
 from sateen.core.progress import Progress
+from sateen.core.types import IntArray
 from sateen.sampling.ledger import Chunk, Interval, Ledger, Source, Tally
 from sateen.sampling.store import StoredCampaign
 

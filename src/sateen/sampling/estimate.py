@@ -24,6 +24,7 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.progress import SILENT, Progress
+from sateen.core.proportions import clopper_pearson
 from sateen.engine.run import REASONS, Counts, Runner
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
@@ -34,7 +35,6 @@ from sateen.sampling.sequential import (
     SequentialTest,
     Tally,
     anytime,
-    clopper_pearson,
     credible,
     until_answered,
     until_width,

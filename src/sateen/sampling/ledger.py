@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.counts import IntArray
 from sateen.core.observations import Failure
+from sateen.core.types import IntArray
 
 __all__ = ["MOST_FAILURES", "Chunk", "Interval", "Ledger", "Source", "Tally"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import sys
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -17,13 +16,14 @@ from typing import Any, Final, overload
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.archive import File
 from sateen.core.counts import counts_of
 from sateen.core.errors import InputError, Interrupted, StoreError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points, Range
 from sateen.core.threads import processors
+from sateen.core.types import File
+from sateen.core.version import VERSION
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.blackbox import BlackBox, Function, name_of
@@ -278,7 +278,7 @@ def _whole(value: object) -> bool:
 
 def _versions() -> dict[str, str]:
     """What the runs are made with."""
-    own = str(sys.modules["sateen"].__version__)
+    own = VERSION
     return {"sateen": own, "numpy": np.__version__, "numba": version("numba"), "python": platform.python_version()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from sateen.core.expression import Expression
+from sateen.language.expression import Expression
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.special import betainccinv, betaincinv, betaln
 
 from sateen.core.errors import InputError
+from sateen.core.proportions import Limits, clopper_pearson
 
 __all__ = [
     "Decision",
@@ -27,13 +28,11 @@ __all__ = [
     "SequentialTest",
     "Tally",
     "anytime",
-    "clopper_pearson",
     "credible",
     "until_answered",
     "until_width",
 ]
 
-Limits: TypeAlias = tuple[float, float]
 Decision: TypeAlias = Literal["accepted", "rejected", "undecided"]
 Bits: TypeAlias = npt.NDArray[np.bool_]
 
@@ -58,21 +57,6 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         reasons = zip_longest(self.reasons, other.reasons, fillvalue=0)
         return Tally(self.runs + other.runs, self.satisfied + other.satisfied, tuple(map(sum, reasons)))
-
-
-def clopper_pearson(satisfied: float, runs: float, level: float, undecided: float = 0) -> Limits:
-    """The interval that contains the probability in at least `level` of cases, whatever it is; `runs` fixed beforehand.
-
-    Its lower limit is the probability under which as many as `satisfied`, or more, have the chance (1 - level)/2; its
-    upper limit that under which as few, or fewer, have it.
-
-    >>> [round(limit, 4) for limit in clopper_pearson(3, 10, 0.95)]
-    [0.0667, 0.6525]
-    """
-    tail, most = (1.0 - level) / 2.0, satisfied + undecided
-    lower = float(betaincinv(satisfied, runs - satisfied + 1, tail)) if satisfied > 0 else 0.0
-    upper = float(betainccinv(most + 1, runs - most, tail)) if most < runs else 1.0
-    return lower, upper
 
 
 def credible(satisfied: int, runs: int, level: float, undecided: int = 0) -> Limits:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.counts import IntArray
+from sateen.core.types import IntArray
 from sateen.engine.emit import kernel_source
 from sateen.engine.run import REASONS, Runner
 from sateen.logic.formula import Formula

@@ -25,9 +25,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from sateen.core.archive import Arrays, File, checksum
 from sateen.core.errors import StoreError
+from sateen.core.fingerprints import checksum
 from sateen.core.observations import Failure
+from sateen.core.types import Arrays, File
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 
 __all__ = ["Store", "StoredCampaign"]

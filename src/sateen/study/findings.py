@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from sateen.assess.score import score
 from sateen.core.observations import Observations
 from sateen.core.prediction import Prediction
 from sateen.core.space import Points, Space
@@ -18,7 +19,6 @@ from sateen.guarantee.error_bound import bound_error
 from sateen.guarantee.guarantee import Guarantee
 from sateen.learning.posterior import LearnedPosterior
 from sateen.logic.formula import Formula
-from sateen.study.score import score
 
 __all__ = ["LEVEL", "property_findings", "shown_points"]
 

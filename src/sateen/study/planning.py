@@ -18,7 +18,7 @@ from sateen.core.prediction import Posterior
 from sateen.guarantee.lift import lift_miss
 from sateen.guarantee.plan import Plan, plan
 from sateen.guarantee.rehearsal import rehearse
-from sateen.study.study import Calibration, Promise
+from sateen.study.study import Calibration, GuaranteeSpec
 
 __all__ = ["plan_from_content", "shared_plans"]
 
@@ -26,7 +26,7 @@ _NO_BETTER: Final = 1.1  # times the narrowest width so far: there the search fo
 
 
 def shared_plans(
-    posteriors: Mapping[str, Posterior], calibration: Calibration, promise: Promise, *, seed: int
+    posteriors: Mapping[str, Posterior], calibration: Calibration, promise: GuaranteeSpec, *, seed: int
 ) -> dict[str, Plan]:
     """A plan for each property, all with the same points and runs."""
     asked: dict[str, Any] = {"level": promise.level, "confidence": promise.confidence, "seed": seed}

@@ -17,7 +17,7 @@ from sateen.logic.parser import stl
 from sateen.model.model import Model
 from sateen.study.format import CalibrateTable, CapsTable, DesignTable, GuaranteeTable, ModelTable, Page, StudyTable
 from sateen.study.recipes import METHODS, SettingError, recipe
-from sateen.study.study import Calibration, Design, Promise, Study
+from sateen.study.study import Calibration, Design, GuaranteeSpec, Study
 
 if TYPE_CHECKING:
     from sateen.sampling.blackbox import Function
@@ -264,7 +264,7 @@ def _methods(page: Page) -> dict[str, Any]:
     return found
 
 
-def _promise(page: Page, calibration: Calibration | None, methods: Mapping[str, Any]) -> Promise | None:
+def _promise(page: Page, calibration: Calibration | None, methods: Mapping[str, Any]) -> GuaranteeSpec | None:
     """The guarantee, where there is something to calibrate with; the lift, if nothing else is said."""
     if calibration is None:
         if page.has("guarantee"):
@@ -298,7 +298,7 @@ def _promise(page: Page, calibration: Calibration | None, methods: Mapping[str, 
     if planned and table.rank is not None:
         page.fail(("guarantee", "rank"), f"the plan for the {planned} chooses the rank; leave it out")
     confidence = None if table.marginal else table.confidence or (_CONFIDENCE if lift else None)
-    promise = Promise(
+    promise = GuaranteeSpec(
         table.of or next(iter(methods)),
         table.method,
         table.level,
@@ -312,9 +312,9 @@ def _promise(page: Page, calibration: Calibration | None, methods: Mapping[str, 
     return promise
 
 
-def _check_enough(page: Page, calibration: Calibration, promise: Promise) -> None:
+def _check_enough(page: Page, calibration: Calibration, promise: GuaranteeSpec) -> None:
     """Too little for the level is refused before anything is observed, not after."""
-    from sateen.core.prediction import percent
+    from sateen.core.text import percent
     from sateen.guarantee.conformal import fewest_points
     from sateen.guarantee.lift import fewest_lifted_points
 

@@ -56,7 +56,7 @@ def preset(method: str) -> Any:
     from sateen.learning.archive import classes_of
 
     if method == "svi-bnn-faithful":
-        from sateen.learning.svi_bnn import SVIBNN
+        from sateen.learning.networks.svi_bnn import SVIBNN
 
         return SVIBNN.faithful()
     return classes_of(method)[0]()

@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from sateen.core.archive import File
+from sateen.assess.score import Score
 from sateen.core.errors import InputError, StoreError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Prediction, drawn_uniformly
 from sateen.core.space import Points, Range, Space
+from sateen.core.types import File
 from sateen.guarantee.error_bound import ErrorBound
 from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.plan import Plan
 from sateen.learning.posterior import LearnedPosterior
-from sateen.study.folder import Kept, ResultFolder, read_json
+from sateen.pipeline.folder import CachedFile, ResultFolder, read_json
 from sateen.study.planning import plan_from_content
-from sateen.study.score import Score
 from sateen.study.stored import load
 
 __all__ = ["FORMAT", "PropertyResult", "Result"]
@@ -120,13 +120,13 @@ class Result:
         if not where.result.is_file():
             hint = "the study has not come to its end there; run it again" if where.stages.is_dir() else "give another"
             raise InputError(f"{folder} has no result of a study; {hint}")
-        about = Kept(where.provenance, "", read_json).value() if where.provenance.is_file() else {}
+        about = CachedFile(where.provenance, "", read_json).value() if where.provenance.is_file() else {}
         return cls.found_in(where, about)
 
     @classmethod
     def found_in(cls, where: ResultFolder, about: Mapping[str, Any]) -> Result:
         """The result in a folder, `about` whose making this is told."""
-        content = Kept(where.result, "", _content).value()
+        content = CachedFile(where.result, "", _content).value()
         try:
             question = content["question"]
             ranges = {name: Range(*own) if isinstance(own, list) else own for name, own in question["space"]}
@@ -161,13 +161,13 @@ def _content(file: FilePath) -> dict[str, Any]:
 
 def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str, Any]) -> PropertyResult:
     files = {key: where.stages / file for key, file in content["files"].items()}
-    parts = {part: Kept(files[part], "", Observations.load).value() if part in files else None for part in _PARTS}
+    parts = {part: CachedFile(files[part], "", Observations.load).value() if part in files else None for part in _PARTS}
     train = parts["train"]
     assert train is not None
     methods = content["methods"]
     told, predicted = content["guarantee"], content["predictions"]
-    posteriors = {method: Kept(files[f"learn.{method}"], "", load_posterior).value() for method in methods}
-    guarantee = None if told is None else Kept(files["guarantee"], "", load_guarantee).value()
+    posteriors = {method: CachedFile(files[f"learn.{method}"], "", load_posterior).value() for method in methods}
+    guarantee = None if told is None else CachedFile(files["guarantee"], "", load_guarantee).value()
     bound = content["error_bound"]
     formula = content["formula"] or {"text": None, "end": None}
     columns = list(predicted["points"].values())

@@ -7,7 +7,6 @@ import math
 import os
 import platform
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from typing import Any, Final
 from sateen.core.errors import InputError, Interrupted, SateenError
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
-from sateen.study.folder import ResultFolder, read_json
-from sateen.study.report import keep_report
+from sateen.core.version import VERSION
+from sateen.pipeline.folder import ResultFolder, read_json
+from sateen.report.report import keep_report
 from sateen.study.result import FORMAT, Result
-from sateen.study.stages import Course, Step
+from sateen.study.stages import Step, StudyRunner
 from sateen.study.study import Study
 
 __all__ = ["Forecast", "forecast_study", "run_study"]
@@ -55,7 +55,7 @@ def run_study(study: Study, path: FilePath, workers: int | None, progress: Progr
     folder = ResultFolder(path)
     with folder.held():
         started = _now()
-        course = Course(study, folder, workers=workers, progress=progress)
+        course = StudyRunner(study, folder, workers=workers, progress=progress)
         try:
             found = course.walk()
             assert found is not None  # only a dry walk leaves anything to do
@@ -74,7 +74,7 @@ def run_study(study: Study, path: FilePath, workers: int | None, progress: Progr
 
 def forecast_study(study: Study, path: FilePath) -> Forecast:
     """What a run in the folder would do now; nothing is written."""
-    course = Course(study, ResultFolder(path), workers=None, progress=SILENT, dry=True)
+    course = StudyRunner(study, ResultFolder(path), workers=None, progress=SILENT, dry=True)
     course.walk()
     runs = sum(step.runs for step in course.steps if step.state == "to do")
     seconds = runs * _seconds_per_run(study) if runs else math.nan
@@ -88,13 +88,13 @@ def forecast_study(study: Study, path: FilePath) -> Forecast:
 
 def _result(study: Study, found: dict[str, Any]) -> dict[str, Any]:
     """result.json: what was found, and nothing of how long it took or of who did it."""
-    own = str(sys.modules["sateen"].__version__)
+    own = VERSION
     head = {"format": FORMAT, "sateen": own, "study": study.name, "seed": study.seed, "question": study.question()}
     return {**head, "properties": found}
 
 
 def _provenance(
-    study: Study, folder: ResultFolder, course: Course, result: Result, workers: int | None, started: str
+    study: Study, folder: ResultFolder, course: StudyRunner, result: Result, workers: int | None, started: str
 ) -> dict[str, Any]:
     """provenance.json: with what, by which command and how fast the result was made."""
     before: dict[str, Any] = {}
@@ -115,7 +115,7 @@ def _provenance(
         "code": study.code or None,
         "command": _command(study, folder),
         "versions": {
-            "sateen": str(sys.modules["sateen"].__version__),
+            "sateen": VERSION,
             "python": platform.python_version(),
             **_versions(),
         },
@@ -130,7 +130,7 @@ def _provenance(
     }
 
 
-def _seconds(course: Course, result: Result, before: dict[str, float]) -> dict[str, float]:
+def _seconds(course: StudyRunner, result: Result, before: dict[str, float]) -> dict[str, float]:
     """How long each stage took, also those that were taken over: runs and fits know it themselves."""
     known: dict[str, float] = {}
     for name, own in result.properties.items():

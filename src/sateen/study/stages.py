@@ -7,7 +7,6 @@ still have in memory: so a run that was interrupted and one that was not see the
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,19 +15,21 @@ from pathlib import Path as FilePath
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from sateen.core.errors import InputError
+from sateen.core.fingerprints import fingerprint
 from sateen.core.interrupts import heeding_interrupts
 from sateen.core.observations import Observations
 from sateen.core.progress import Progress
 from sateen.core.threads import on_one_thread
+from sateen.core.version import VERSION
 from sateen.guarantee.guarantee import Guarantee
 from sateen.learning.posterior import LearnedPosterior
+from sateen.pipeline.folder import CachedFile, ResultFolder, read_checksummed
 from sateen.study.findings import property_findings
-from sateen.study.folder import Kept, ResultFolder, fingerprint, read_sealed
 from sateen.study.planning import plan_from_content, shared_plans
 from sateen.study.result import load_guarantee, load_posterior
 from sateen.study.study import Calibration, Design, Study
 
-__all__ = ["Course", "Step"]
+__all__ = ["Step", "StudyRunner"]
 
 _Value = TypeVar("_Value")
 Save: TypeAlias = "Callable[[], None]"  # writes what was made, once it is certain that nothing cut it short
@@ -49,7 +50,7 @@ class Step:
     runs: int = 0
 
 
-class Course:
+class StudyRunner:
     """One walk through the stages of a study; a `dry` one makes nothing, and finds out what is to do."""
 
     def __init__(
@@ -89,15 +90,15 @@ class Course:
                 found[name] = {**own.value(), **plan, "files": {key: file.name for key, file in files.items()}}
         return found if len(found) == len(study.properties) else None
 
-    def _simulated(self, part: Part, design: Design) -> Mapping[str, Kept[Observations] | None]:
+    def _simulated(self, part: Part, design: Design) -> Mapping[str, CachedFile[Observations] | None]:
         """The observations of a part, for every property; those that are missing share one set of runs."""
         study = self.study
         seeds = {"points": study.seed_of(f"{part} points"), "runs": study.seed_of(f"{part} runs")}
         asked = {"stage": "observe", "sateen": _version(), **study.question(), **asdict(design), "seeds": seeds}
-        kept: dict[str, Kept[Observations]] = {}
+        kept: dict[str, CachedFile[Observations]] = {}
         for name, formula in study.properties.items():
             key = fingerprint({**asked, "formula": formula and [str(formula), formula.end]})
-            kept[name] = Kept(self.folder.file(f"{part}.{name}", key, ".npz"), key, Observations.load)
+            kept[name] = CachedFile(self.folder.file(f"{part}.{name}", key, ".safetensors"), key, Observations.load)
         missing = {name: study.properties[name] for name, own in kept.items() if not own.file.exists()}
         total = design.total(study.space)
         for name, own in kept.items():
@@ -134,7 +135,9 @@ class Course:
             ) from error
         return {next(iter(missing)): found} if isinstance(found, Observations) else found
 
-    def _learned(self, name: str, method: str, train: Kept[Observations] | None) -> Kept[LearnedPosterior] | None:
+    def _learned(
+        self, name: str, method: str, train: CachedFile[Observations] | None
+    ) -> CachedFile[LearnedPosterior] | None:
         """What a method learns of a property."""
         stage, recipe = f"learn {name} {method}", self.study.methods[method]
         if train is None:
@@ -168,9 +171,11 @@ class Course:
 
             return save
 
-        return self._made(stage, Kept(file, key, load_posterior), make, f"{len(seen):,} points")
+        return self._made(stage, CachedFile(file, key, load_posterior), make, f"{len(seen):,} points")
 
-    def _calibrated(self, learned: Mapping[str, Mapping[str, Kept[LearnedPosterior] | None]]) -> tuple[Any, Any, Any]:
+    def _calibrated(
+        self, learned: Mapping[str, Mapping[str, CachedFile[LearnedPosterior] | None]]
+    ) -> tuple[Any, Any, Any]:
         """The plans, if there are any, the held-out observations and the guarantees; None for what is not asked for."""
         promise, wanted = self.study.promise, self.study.calibration
         if promise is None or wanted is None:
@@ -193,8 +198,8 @@ class Course:
         return plans, held_out, guarantees
 
     def _planned(
-        self, trusted: Mapping[str, Kept[LearnedPosterior] | None], wanted: Calibration
-    ) -> Kept[dict[str, Any]] | None:
+        self, trusted: Mapping[str, CachedFile[LearnedPosterior] | None], wanted: Calibration
+    ) -> CachedFile[dict[str, Any]] | None:
         """The plans of all properties, as plain data by property."""
         promise, seed = self.study.promise, self.study.seed_of("plan")
         assert promise is not None
@@ -211,17 +216,17 @@ class Course:
             plans = shared_plans(posteriors, wanted, promise, seed=seed)
             # How long the runs would take is not kept: it differs from run to run.
             content = {name: replace(plan, seconds=nan).content() for name, plan in plans.items()}
-            return lambda: self.folder.write_sealed(file, content)
+            return lambda: self.folder.write_checksummed(file, content)
 
-        return self._made("plan", Kept(file, key, read_sealed), make, f"of {promise.of}")
+        return self._made("plan", CachedFile(file, key, read_checksummed), make, f"of {promise.of}")
 
     def _guaranteed(
         self,
         name: str,
-        trusted: Kept[LearnedPosterior] | None,
-        held_out: Kept[Observations] | None,
-        plans: Kept[dict[str, Any]] | None,
-    ) -> Kept[Guarantee] | None:
+        trusted: CachedFile[LearnedPosterior] | None,
+        held_out: CachedFile[Observations] | None,
+        plans: CachedFile[dict[str, Any]] | None,
+    ) -> CachedFile[Guarantee] | None:
         from sateen.guarantee.calibrate import calibrate
 
         promise = self.study.promise
@@ -248,18 +253,18 @@ class Course:
             made = calibrate(trusted.value(), seen, method=promise.method, **options)
             return lambda: made.save(file)
 
-        return self._made(stage, Kept(file, key, load_guarantee), make, f"{promise.method} of {promise.of}")
+        return self._made(stage, CachedFile(file, key, load_guarantee), make, f"{promise.method} of {promise.of}")
 
     def _scored(
         self,
         name: str,
-        parts: Mapping[str, Kept[Observations] | None],
-        learned: Mapping[str, Kept[LearnedPosterior] | None],
-        guarantee: Kept[Guarantee] | None,
-    ) -> Kept[dict[str, Any]] | None:
+        parts: Mapping[str, CachedFile[Observations] | None],
+        learned: Mapping[str, CachedFile[LearnedPosterior] | None],
+        guarantee: CachedFile[Guarantee] | None,
+    ) -> CachedFile[dict[str, Any]] | None:
         """Scores, predictions, claims and the verdict on a property, as plain data."""
         stage = f"score {name}"
-        asked_for: list[Kept[Any] | None] = [*learned.values(), parts["train"]]
+        asked_for: list[CachedFile[Any] | None] = [*learned.values(), parts["train"]]
         asked_for += [parts["test"]] * (self.study.test is not None)
         asked_for += [guarantee, parts["calibrate"]] * (self.study.promise is not None)
         if any(kept is None for kept in asked_for):
@@ -277,11 +282,13 @@ class Course:
             guarded = None if guarantee is None else guarantee.value()
             formula = self.study.properties[name]
             content = property_findings(name, formula, observed, posteriors, guarded)
-            return lambda: self.folder.write_sealed(file, content)
+            return lambda: self.folder.write_checksummed(file, content)
 
-        return self._made(stage, Kept(file, key, read_sealed), make, f"by {', '.join(learned)}")
+        return self._made(stage, CachedFile(file, key, read_checksummed), make, f"by {', '.join(learned)}")
 
-    def _made(self, stage: str, kept: Kept[_Value], make: Callable[[], Save], about: str) -> Kept[_Value] | None:
+    def _made(
+        self, stage: str, kept: CachedFile[_Value], make: Callable[[], Save], about: str
+    ) -> CachedFile[_Value] | None:
         """The stage, made if its file is not there; None in a dry walk if it would have to be."""
         there = kept.file.exists()
         self.steps.append(Step(stage, _TAKEN if there else _TO_DO if self.dry else _MADE, about, kept.file))
@@ -312,4 +319,4 @@ class Course:
 
 
 def _version() -> str:
-    return str(sys.modules["sateen"].__version__)
+    return VERSION

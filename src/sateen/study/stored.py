@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from sateen.core.archive import File
-from sateen.core.tensors import read_tensors
+from sateen.core.types import File
+from sateen.files.container import read_container
 from sateen.guarantee import archive as guarantees
 from sateen.guarantee.guarantee import Guarantee
 from sateen.learning import archive as posteriors
@@ -19,8 +19,8 @@ def load(file: File) -> LearnedPosterior | Guarantee:
 
     Nothing in the file is run. One that is damaged, foreign, or of a later version is refused, with what it is.
     """
-    kinds = (posteriors.KIND, guarantees.KIND)
-    kind, _, content, arrays = read_tensors(file, kinds, max(posteriors.VERSION, guarantees.VERSION))
+    formats = {posteriors.KIND: posteriors.VERSION, guarantees.KIND: guarantees.VERSION}
+    kind, _, content, arrays = read_container(file, formats)
     read = partial(posteriors.posterior_from_parts, where=str(file))
     if kind == guarantees.KIND:
         return guarantees.read_guarantee(content, arrays, read, str(file))

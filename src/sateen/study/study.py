@@ -9,10 +9,10 @@ from html import escape
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sateen.core.archive import File
 from sateen.core.errors import InputError
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points, Range, Space
+from sateen.core.types import File
 
 if TYPE_CHECKING:
     from sateen.guarantee.methods import Method
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sateen.study.result import Result
     from sateen.study.running import Forecast
 
-__all__ = ["Calibration", "Design", "Promise", "Study", "seed_of"]
+__all__ = ["Calibration", "Design", "GuaranteeSpec", "Study", "seed_of"]
 
 DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
 _RETURNED: Final = "what the callable returns"
@@ -76,7 +76,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class GuaranteeSpec:
     """The guarantee that is asked for, and `of` which method's posterior; `confidence` None is marginal."""
 
     of: str
@@ -117,7 +117,7 @@ class Study:
     test: Design | None
     calibration: Calibration | None
     methods: Mapping[str, Any]
-    promise: Promise | None
+    promise: GuaranteeSpec | None
     caps: Mapping[str, Any]
     text: str
     file: FilePath | None = None

@@ -1,0 +1,1 @@
+"""Scores of predictions against fresh runs and against the truth."""

@@ -1,0 +1,213 @@
+"""Observations in files: in the container, and as a table in CSV."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final, TextIO
+
+import numpy as np
+
+from sateen.core.errors import InputError
+from sateen.core.observations import Failure, Observations
+from sateen.core.space import Points, Range, Space
+from sateen.core.types import Array, File, IntArray
+from sateen.files.atomic import replacing
+from sateen.files.container import read_container, write_container
+
+__all__ = [
+    "FORMAT",
+    "KIND",
+    "load",
+    "observations_arrays",
+    "observations_content",
+    "observations_from",
+    "read_csv",
+    "save",
+    "write_csv",
+]
+
+KIND: Final = "observations"
+FORMAT: Final = 2
+_MARK: Final = "sateen observations"
+_COUNTS: Final = ("satisfied", "undecided", "trials")
+_ARRAYS: Final = ("theta", *_COUNTS, "origin")
+_BECAUSE: Final = "undecided: "  # begins the name of a column of runs that are undecided for one reason
+
+
+def save(observations: Observations, file: File) -> None:
+    """Write observations as one safe file."""
+    write_container(file, KIND, FORMAT, observations_content(observations), observations_arrays(observations))
+
+
+def load(file: File) -> Observations:
+    """The observations that `save` wrote."""
+    *_, content, arrays = read_container(file, {KIND: FORMAT})
+    try:
+        return observations_from(content, arrays)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{file} holds no valid observations: {error}") from error
+
+
+def observations_content(observations: Observations) -> dict[str, Any]:
+    """Everything but the columns, as JSON has it."""
+    return {
+        "space": [
+            [name, [value.low, value.high, value.scale] if isinstance(value, Range) else value]
+            for name, value in observations.space.parameters
+        ],
+        "design": observations.points.design,
+        "relevant": list(observations.relevant),
+        "reasons": list(observations.reasons),
+        "failures": [asdict(failure) | {"theta": dict(failure.theta)} for failure in observations.failures],
+        "seconds": observations.seconds,
+        "provenance": dict(observations.provenance),
+    }
+
+
+def observations_arrays(observations: Observations) -> dict[str, Array]:
+    """The columns; the undecided runs by reason are a row each."""
+    shape = (len(observations.reasons), len(observations))
+    by_reason = np.reshape(list(observations.reasons.values()), shape).astype(np.int64)
+    return {name: getattr(observations, name) for name in _ARRAYS} | {"reasons": by_reason}
+
+
+def observations_from(
+    content: Mapping[str, Any], arrays: Mapping[str, Any], space: Space | None = None
+) -> Observations:
+    """The observations with this content and these columns."""
+    ranges = {name: Range(*value) if isinstance(value, list) else value for name, value in content["space"]}
+    return Observations(
+        Points(arrays["theta"], space or Space(ranges), content["design"]),
+        **{name: arrays[name] for name in _ARRAYS if name != "theta"},
+        provenance=content["provenance"],
+        relevant=content["relevant"],
+        reasons=dict(zip(content["reasons"], arrays["reasons"], strict=True)),
+        failures=[Failure(**failure) for failure in content["failures"]],
+        seconds=content["seconds"],
+    )
+
+
+def write_csv(observations: Observations, file: File) -> None:
+    """A table of parameters and counts, with what is known of them as comments before it."""
+    names = observations.space.names
+    _check_names(names)
+    known = observations_content(observations)
+    columns: dict[str, Any] = {name: getattr(observations, name) for name in _COUNTS}
+    columns |= {_BECAUSE + reason: counts for reason, counts in observations.reasons.items()}
+    seeds, rows = observations.origin.T
+    if np.all(seeds == seeds[:1]) and np.array_equal(rows, np.arange(len(rows)) if observations.seeds else seeds):
+        known["seed"] = observations.seed
+    else:
+        columns |= {"seed": seeds, "point": rows}
+    with replacing(file) as binary:
+        stream = codecs.getwriter("utf-8")(binary)
+        stream.write(f"# {_MARK}: 1\n")
+        stream.writelines(f"# {key}: {json.dumps(value)}\n" for key, value in known.items())
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*names, *columns])
+        counts = np.column_stack(list(columns.values())).tolist()
+        writer.writerows(
+            [*map(repr, values), *row] for values, row in zip(observations.theta.tolist(), counts, strict=True)
+        )
+
+
+def read_csv(file: File, space: Space | None = None) -> Observations:
+    """The observations in a table; what `write_csv` wrote before it is heeded, other comments are not."""
+    with open(file, encoding="utf-8-sig", newline="") as stream:
+        try:
+            return _read(stream, space)
+        except (InputError, UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{os.fspath(file)}: {error}") from None
+
+
+def _read(stream: TextIO, space: Space | None) -> Observations:
+    lines: list[int] = []
+    notes: dict[str, str] = {}
+    reader = csv.reader(_table_lines(stream, lines, notes), skipinitialspace=True, strict=True)
+    header = [name.strip() for name in next(reader, [])]
+    known = _known(notes)
+    if space is None:
+        if known is None:
+            raise InputError("the file does not tell its space; pass it, from_csv(file, space)")
+        space = Space({name: Range(*own) if isinstance(own, list) else own for name, own in known["space"]})
+    _check_names(space.names)
+    if missing := [name for name in (*space.names, "satisfied", "trials") if name not in header]:
+        raise InputError(f"there is no column {missing[0]}; the columns are {', '.join(header) or 'not there'}")
+    wanted = [name for name in header if name in (*dict(space.parameters), *_COUNTS, "seed", "point")]
+    wanted += [name for name in header if name.startswith(_BECAUSE)]
+    columns: dict[str, list[Any]] = {name: [] for name in wanted}
+    places = [(header.index(name), name, name in dict(space.parameters)) for name in wanted]
+    for row in reader:
+        if len(row) != len(header):
+            raise InputError(f"line {lines[-1]}: {len(row)} values under {len(header)} columns")
+        for place, name, parameter in places:
+            columns[name].append(_number(row[place], parameter, f"line {lines[-1]}, column {name}"))
+    return _made(columns, len(lines) - 1, space, known)
+
+
+def _made(columns: dict[str, list[Any]], length: int, space: Space, known: dict[str, Any] | None) -> Observations:
+    arrays = {name: np.array(column) for name, column in columns.items()}
+    undecided = arrays.get("undecided", np.zeros(length, np.int64))
+    if known is None:
+        given = {name: arrays[name] for name in dict(space.parameters) if name in arrays}
+        points = space.points(given if given else np.empty((length, 0)))
+        return Observations(points, arrays["satisfied"], undecided, arrays["trials"])
+    theta = np.column_stack([np.empty((length, 0)), *(arrays[name] for name in space.names)])
+    try:
+        counts = {"satisfied": arrays["satisfied"], "undecided": undecided, "trials": arrays["trials"]}
+        reasons = [arrays[_BECAUSE + reason] for reason in known["reasons"]]
+        columns_of_file = {"theta": theta, **counts, "origin": _origin(arrays, length, known), "reasons": reasons}
+        return observations_from(known, columns_of_file, space)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"the comments before the table do not fit it: {error}") from error
+
+
+def _origin(arrays: dict[str, Any], length: int, known: dict[str, Any]) -> IntArray:
+    if "seed" in arrays:
+        return np.column_stack([arrays["seed"], arrays["point"]]).reshape(length, 2).astype(np.int64)
+    seed = known["seed"]
+    if seed is None:
+        return np.full((length, 2), -1, np.int64)
+    return np.column_stack([np.full(length, seed, np.int64), np.arange(length)])
+
+
+def _known(notes: dict[str, str]) -> dict[str, Any] | None:
+    """What the comments say, if `write_csv` wrote them."""
+    if _MARK not in notes:
+        return None
+    if notes.pop(_MARK) != "1":
+        raise InputError("a later version of sateen wrote this file; update sateen")
+    try:
+        return {"seed": None, **{key: json.loads(text) for key, text in notes.items()}}
+    except ValueError as error:
+        raise InputError(f"the comments before the table are damaged: {error}") from None
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in (*_COUNTS, "seed", "point") or name.startswith(_BECAUSE):
+            raise InputError(f"a parameter called {name} looks like a column of counts; use save and load")
+
+
+def _number(text: str, parameter: bool, where: str) -> float | int:
+    try:
+        value = float(text)
+        return value if parameter else int(text) if not value.is_integer() or "." not in text else int(value)
+    except (ValueError, OverflowError):
+        raise InputError(f"{where}: {text!r} is no {'number' if parameter else 'whole number'}") from None
+
+
+def _table_lines(stream: TextIO, lines: list[int], notes: dict[str, str]) -> Iterator[str]:
+    """The lines of the table; their numbers go to `lines`, and comments of the form `# key: text` to `notes`."""
+    for number, line in enumerate(stream, start=1):
+        if line.startswith("#"):
+            key, _, text = line[1:].partition(":")
+            notes[key.strip()] = text.strip()
+        elif line.strip():
+            lines.append(number)
+            yield line

@@ -1,0 +1,329 @@
+"""From text to trees: the arithmetic grammar that models and formulas share, and errors that point.
+
+User text is only ever data here: it is cut into tokens, the tokens are shifted and reduced by a table, and the trees
+of `expression.py` come out. Text that is too long, too deep, or whose numbers overflow is refused before any
+recursion meets it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
+
+from sateen.core.errors import ExpressionError, TextError
+from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation
+
+__all__ = [
+    "ARITHMETIC",
+    "MAX_CHARACTERS",
+    "MAX_DEPTH",
+    "Builder",
+    "Language",
+    "Mistake",
+    "depth_of",
+    "read_condition",
+    "read_expression",
+    "refuse_overflow",
+]
+
+MAX_CHARACTERS: Final = 20_000
+MAX_DEPTH: Final = 100
+_MAX_NAME: Final = 100
+
+# A condition is never an arithmetic value and an arithmetic value is never a condition: the grammar keeps them apart.
+ARITHMETIC: Final = r"""
+    ?condition: clause | clause (_OR clause)+ -> any_of
+    ?clause: literal | literal (_AND literal)+ -> all_of
+    ?literal: simple | _NOT literal -> negated
+    ?simple: comparison | truth | "(" condition ")"
+    truth: TRUE | FALSE
+    comparison: sum (COMPARISON sum)+
+
+    ?sum: product | product ((PLUS | MINUS) product)+ -> total
+    ?product: unary | product "*" unary -> times | product "/" unary -> over
+    ?unary: power | "-" unary -> negative
+    ?power: atom | atom _POWER unary -> raised
+    ?atom: number | name | "(" sum ")" | call | choice
+    number: NUMBER
+    name: NAME | QUOTED
+    call: FUNCTION "(" sum ("," sum)* ")"
+    choice: _IF "(" condition "," sum "," sum ")"
+
+    PLUS: "+"
+    MINUS: "-"
+    COMPARISON: "<=" | ">=" | "==" | "!=" | "<" | ">" | "="
+    _POWER.3: /\^|\*\*/
+    _AND.3: /&&?|and\b/
+    _OR.3: /\|\|?|or\b/
+    _NOT.3: /!(?!=)|not\b/
+    _IF.3: /if\b/
+    TRUE.3: /true\b/
+    FALSE.3: /false\b/
+    FUNCTION.3: /(?:FUNCTIONS)\b/
+    NUMBER: /(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
+    NAME: /[^\W\d]\w*/
+    QUOTED: /`[^`\n]*`/
+    %ignore /\s+/
+""".replace("FUNCTIONS)", "|".join(FUNCTIONS) + ")")
+
+
+class Mistake(Exception):
+    """A mistake found while the tree is built; whoever holds the text makes it an error with a caret."""
+
+    def __init__(self, message: str, position: int, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+        self.remedy = remedy
+
+
+@v_args(inline=True)
+class Builder(Transformer[Token, Any]):
+    """The tree of each rule of ARITHMETIC, made bottom-up while the text is parsed."""
+
+    def number(self, token: Token) -> Expression:
+        value = float(token)
+        if math.isinf(value):
+            raise Mistake(f"{_short(token)} is larger than any number here", token.start_pos or 0)
+        return Number(value)
+
+    def name(self, token: Token) -> Name:
+        text = str(token).strip("`")
+        position = token.start_pos or 0
+        if token == "inf":
+            raise Mistake("inf stands only in windows such as [5, inf)", position, "a species called inf is `inf`")
+        if not text.strip():
+            raise Mistake("an empty name", position, "put the name between the backquotes")
+        if text.startswith("__"):
+            raise Mistake(f"{_short(text)}: names do not begin with two underscores", position, "choose another name")
+        if len(text) > _MAX_NAME:
+            raise Mistake(f"a name of {len(text)} characters", position, f"names have at most {_MAX_NAME}")
+        return Name(text)
+
+    def truth(self, token: Token) -> Expression:
+        return Boolean(token.type == "TRUE")
+
+    def comparison(self, *parts: Any) -> Expression:
+        chain = tuple(self.compared(parts))
+        return chain[0] if len(chain) == 1 else Operation("and", chain)
+
+    def compared(self, parts: tuple[Any, ...]) -> Iterable[Expression]:
+        """The comparisons of a chain: `0 < x < 5` is `0 < x` and `x < 5`."""
+        for index in range(1, len(parts), 2):
+            symbol = "==" if parts[index] == "=" else str(parts[index])
+            yield Operation(symbol, (parts[index - 1], parts[index + 1]))
+
+    def any_of(self, *operands: Expression) -> Expression:
+        return Operation("or", operands)
+
+    def all_of(self, *operands: Expression) -> Expression:
+        return Operation("and", operands)
+
+    def negated(self, operand: Expression) -> Expression:
+        return Operation("not", (operand,))
+
+    def total(self, first: Expression, *rest: Any) -> Expression:
+        signs, terms = rest[::2], rest[1::2]
+        further = (Operation("-", (term,)) if sign == "-" else term for sign, term in zip(signs, terms, strict=True))
+        return Operation("+", (first, *further))
+
+    def times(self, left: Expression, right: Expression) -> Expression:
+        return Operation("*", (left, right))
+
+    def over(self, left: Expression, right: Expression) -> Expression:
+        return Operation("/", (left, right))
+
+    def negative(self, operand: Expression) -> Expression:
+        return Operation("-", (operand,))
+
+    def raised(self, base: Expression, exponent: Expression) -> Expression:
+        return Operation("^", (base, exponent))
+
+    def call(self, function: Token, *arguments: Expression) -> Expression:
+        many = function in ("min", "max")
+        if many != (len(arguments) > 1):
+            wanted = "two or more arguments" if many else "one argument"
+            raise Mistake(f"{function} takes {wanted}, not {len(arguments)}", function.start_pos or 0)
+        return Operation(str(function), arguments)
+
+    def choice(self, *branches: Expression) -> Expression:
+        return Operation("if", branches)
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A grammar with its builder, the error it raises and the hints it gives.
+
+    `hint` is asked first: given the token that was not expected (None at the end), the one before it, and the whole
+    text, it returns a message and a remedy, or None. `most` is the number of characters that are read.
+    """
+
+    grammar: str
+    starts: tuple[str, ...]
+    builder: Callable[[], Transformer[Token, Any]]
+    error: type[TextError]
+    noun: str
+    hint: Callable[[Token | None, Token | None, str], tuple[str, str] | None]
+    most: int = MAX_CHARACTERS
+
+    def read(self, text: str, start: str) -> Any:
+        """The tree of `text`, or this language's error with a caret."""
+        self._refuse_hostile(text)
+        try:
+            tree = _table(self).parse(text, start=start)
+        except Mistake as mistake:
+            raise self.error(mistake.message, text, mistake.position, mistake.remedy) from None
+        except UnexpectedInput as unexpected:
+            raise self._pointed(unexpected, text) from None
+        return tree
+
+    def _refuse_hostile(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise self.error(f"{self.noun} is written as text, not as {type(text).__name__}")
+        if len(text) > self.most:
+            raise self.error(f"{self.noun} of {len(text):,} characters; at most {self.most:,} are read")
+        if not text.strip():
+            raise self.error(f"{self.noun} without any text")
+        depth = 0
+        for position, character in enumerate(text):
+            depth += (character in "([") - (character in ")]")
+            if depth > MAX_DEPTH:
+                raise self.error(f"more than {MAX_DEPTH} levels of brackets", text, position)
+
+    def _pointed(self, unexpected: UnexpectedInput, text: str) -> TextError:
+        position = min(unexpected.pos_in_stream or 0, len(text))
+        found: Token | None = None
+        if isinstance(unexpected, UnexpectedCharacters):
+            found = Token("STRANGE", text[position], start_pos=position)
+        elif isinstance(unexpected, UnexpectedToken) and unexpected.token.type != "$END":
+            found = unexpected.token
+        else:
+            position = len(text.rstrip())
+        before = list(_table(self).lex(text[:position]))
+        last = before[-1] if before else None
+        usual = "the text ends too soon" if found is None else f"{_short(found)!r} cannot stand here"
+        if (found is None or found == ")") and (unmatched := _unmatched_bracket(text)) is not None:
+            message = f"this {text[unmatched]!r} is never {'opened' if text[unmatched] in ')]' else 'closed'}"
+            return self.error(message, text, unmatched)
+        message, remedy = self.hint(found, last, text) or _shared_hint(found, last) or (usual, "")
+        return self.error(message, text, position, remedy)
+
+
+@cache
+def _table(language: Language) -> Lark:
+    return Lark(
+        language.grammar,
+        start=list(language.starts),
+        parser="lalr",
+        lexer="basic",
+        transformer=language.builder(),
+        maybe_placeholders=False,
+    )
+
+
+def _unmatched_bracket(text: str) -> int | None:
+    """Where a round bracket stands alone, if one does."""
+    opened: list[int] = []
+    for position, character in enumerate(text):
+        if character == "(":
+            opened.append(position)
+        elif character == ")":
+            if not opened:
+                return position
+            opened.pop()
+    return opened[-1] if opened else None
+
+
+def _shared_hint(found: Token | None, before: Token | None) -> tuple[str, str] | None:
+    """What the arithmetic of both languages can say of a token in the wrong place."""
+    after_value = before is not None and before.type in ("NUMBER", "NAME", "QUOTED", "RPAR")
+    if found is None:
+        return "the text ends too soon", f"something must follow {str(before)!r}" if before and not after_value else ""
+    if found.type == "STRANGE":
+        return f"{str(found)!r} has no meaning here", "a name with such characters is written in backquotes"
+    if found.type == "LPAR" and before is not None and before.type == "NAME":
+        return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)} and if(c, a, b)"
+    if found.type in ("NAME", "QUOTED", "NUMBER", "LPAR", "FUNCTION") and after_value:
+        remedy = f"a product is written {before} * {_short(found)}" if before != ")" else "a product is written with *"
+        return f"an operator is missing before {_short(found)!r}", remedy
+    if found.type == "COMPARISON" and before == "=":
+        return "'=>' is not an operator", "write >= for 'at least'"
+    return None
+
+
+def depth_of(root: Any, children: Callable[[Any], Iterable[Any]]) -> int:
+    """How deep a tree is, counted without recursion and not far beyond MAX_DEPTH, so that it can be refused."""
+    depth, layer = 0, [root]
+    while layer and depth <= MAX_DEPTH:
+        depth += 1
+        layer = [child for node in layer for child in children(node)]
+    return depth
+
+
+def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None:
+    """Refuses a tree with a constant part that is infinite or undefined; each such part is worked out once."""
+    for part in _constant_parts(root):
+        if not math.isfinite(part.evaluate({})):
+            raise error(f"{_short(str(part))} is not a finite number", text)
+
+
+def _constant_parts(root: Expression) -> list[Expression]:
+    """The largest parts of a tree that read no name."""
+    found: list[Expression] = []
+
+    def constant(node: Expression) -> bool:
+        if isinstance(node, Name | Delayed):
+            return False
+        still = [child for child in node.children if constant(child)]
+        if len(still) == len(node.children):
+            return True
+        found.extend(still)
+        return False
+
+    return [root] if constant(root) else found
+
+
+def _short(text: str) -> str:
+    text = str(text)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _expression_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    if found is not None and found.type == "LPAR" and before is not None and before.type == "NAME":
+        rest = text[(found.start_pos or 0) + 1 :].lstrip()
+        if rest[:1] == "t" and rest[1:].lstrip()[:1] in ("-", ")"):
+            return f"{before}(t-...) is a delay, and only formulas have delays", f"a rate reads {before} as it is now"
+    return None
+
+
+_EXPRESSIONS: Final = Language(
+    grammar=ARITHMETIC,
+    starts=("sum", "condition"),
+    builder=Builder,
+    error=ExpressionError,
+    noun="an expression",
+    hint=_expression_hint,
+)
+
+
+def read_expression(text: str) -> Expression:
+    """The tree of an arithmetic expression."""
+    return _read(text, "sum")
+
+
+def read_condition(text: str) -> Expression:
+    """The tree of a condition."""
+    return _read(text, "condition")
+
+
+def _read(text: str, start: str) -> Expression:
+    tree: Expression = _EXPRESSIONS.read(text, start)
+    if depth_of(tree, lambda node: node.children) > MAX_DEPTH:
+        raise ExpressionError(f"more than {MAX_DEPTH} levels of operations", text)
+    refuse_overflow(tree, text, ExpressionError)
+    return tree

@@ -1,0 +1,208 @@
+"""The expressions of the PRISM language as they are written: what its models and its properties share.
+
+The text becomes a tree of Terms, in which names are not yet looked up and nothing has a type; `prism_types.py` makes
+expressions of them. Operators bind as in PRISM, loosest first: `? :`, `=>`, `<=>`, `|`, `&`, `!`, `= !=`,
+`< <= >= >`, `+ -`, `* /`, unary `-`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lark import Token, Transformer, v_args
+
+from sateen.language.grammar import MAX_DEPTH, Mistake
+
+__all__ = ["EXPRESSIONS", "FUNCTIONS", "Term", "TermBuilder", "prism_hint", "without_comments"]
+
+# How many arguments each function takes; None is two or more.
+FUNCTIONS: Final = {"min": None, "max": None, "floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
+_MAX_NAME: Final = 100
+_WORDS: Final = """
+    A bool clock const ctmc C double dtmc E endinit endinvariant endmodule endobservables endrewards endsystem false
+    formula filter func F global G init invariant I int label max mdp min module X nondeterministic observable
+    observables of Pmax Pmin P pomdp popta probabilistic prob pta rate rewards Rmax Rmin R S stochastic system true U W
+"""
+_RESERVED: Final = frozenset(_WORDS.split())
+
+EXPRESSIONS: Final = r"""
+    ?expression: implication | implication _ASK implication _COLON expression -> choice
+    ?implication: equivalence | implication _IMPLIES equivalence -> implies
+    ?equivalence: either | equivalence _IFF either -> iff
+    ?either: both | both (_OR both)+ -> any_of
+    ?both: negation | negation (_AND negation)+ -> all_of
+    ?negation: equality | _NOT negation -> negated
+    ?equality: relation | equality _EQ relation -> equal | equality _NE relation -> unequal
+    ?relation: sum | relation RELATION sum -> compared
+    ?sum: product | product ((PLUS | MINUS) product)+ -> total
+    ?product: unary | product _TIMES unary -> times | product _OVER unary -> over
+    ?unary: atom | MINUS unary -> negative
+    ?atom: number | name | truth | _LPAR expression _RPAR | call | LABEL -> label
+    number: NUMBER
+    name: NAME
+    truth: TRUE | FALSE
+    call: FUNCTION _LPAR expression (_COMMA expression)* _RPAR
+        | FUNC _LPAR NAME (_COMMA expression)+ _RPAR -> old_call
+
+    _ASK: "?"
+    _COLON: ":"
+    _SEMICOLON: ";"
+    _COMMA: ","
+    _LPAR: "("
+    _RPAR: ")"
+    _LSQB: "["
+    _RSQB: "]"
+    _IMPLIES: "=>"
+    _IFF: "<=>"
+    _OR: "|"
+    _AND: "&"
+    _NOT: "!"
+    _EQ: "="
+    _NE: "!="
+    RELATION: "<=" | ">=" | "<" | ">"
+    PLUS: "+"
+    MINUS: "-"
+    _TIMES: "*"
+    _OVER: "/"
+    TRUE: "true"
+    FALSE: "false"
+    FUNC: "func"
+    FUNCTION.2: /(?:FUNCTIONS)(?=\s*\()/
+    NUMBER: /[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?/
+    NAME: /[A-Za-z_][A-Za-z0-9_]*/
+    LABEL: /"[A-Za-z_][A-Za-z0-9_]*"/
+    %ignore /\s+/
+""".replace("FUNCTIONS)", "|".join(FUNCTIONS) + ")")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A node of the tree as written: a symbol on its operands, or a leaf with its text.
+
+    Leaves are `number`, `name`, `truth` and `label`; a function is its own symbol. `position` is where it begins.
+    """
+
+    symbol: str
+    position: int
+    operands: tuple[Term, ...] = ()
+    text: str = ""
+    depth: int = 1
+
+
+@v_args(inline=True)
+class TermBuilder(Transformer[Token, Any]):
+    """The Term of each rule of EXPRESSIONS, made bottom-up while the text is parsed."""
+
+    def number(self, token: Token) -> Term:
+        return Term("number", token.start_pos or 0, text=str(token))
+
+    def name(self, token: Token) -> Term:
+        return Term("name", token.start_pos or 0, text=self.checked(token))
+
+    def checked(self, token: Token) -> str:
+        """The text of a name, unless PRISM keeps the word for itself."""
+        position = token.start_pos or 0
+        if token in _RESERVED:
+            raise Mistake(f"{token} is a reserved word of PRISM", position, "choose another name")
+        if len(token) > _MAX_NAME:
+            raise Mistake(f"a name of {len(token)} characters", position, f"names have at most {_MAX_NAME}")
+        return str(token)
+
+    def truth(self, token: Token) -> Term:
+        return Term("truth", token.start_pos or 0, text=str(token))
+
+    def label(self, token: Token) -> Term:
+        return Term("label", token.start_pos or 0, text=token.strip('"'))
+
+    def choice(self, *operands: Term) -> Term:
+        return self.term("?", *operands)
+
+    def implies(self, left: Term, right: Term) -> Term:
+        return self.term("=>", left, right)
+
+    def iff(self, left: Term, right: Term) -> Term:
+        return self.term("<=>", left, right)
+
+    def any_of(self, *operands: Term) -> Term:
+        return self.term("|", *operands)
+
+    def all_of(self, *operands: Term) -> Term:
+        return self.term("&", *operands)
+
+    def negated(self, operand: Term) -> Term:
+        return self.term("!", operand)
+
+    def equal(self, left: Term, right: Term) -> Term:
+        return self.term("=", left, right)
+
+    def unequal(self, left: Term, right: Term) -> Term:
+        return self.term("!=", left, right)
+
+    def compared(self, left: Term, symbol: Token, right: Term) -> Term:
+        return self.term(str(symbol), left, right)
+
+    def total(self, first: Term, *rest: Any) -> Term:
+        signed = zip(rest[::2], rest[1::2], strict=True)
+        return self.term("+", first, *(self.term("-", term) if sign == "-" else term for sign, term in signed))
+
+    def times(self, left: Term, right: Term) -> Term:
+        return self.term("*", left, right)
+
+    def over(self, left: Term, right: Term) -> Term:
+        return self.term("/", left, right)
+
+    def negative(self, minus: Token, operand: Term) -> Term:
+        return self.term("-", operand, position=minus.start_pos)
+
+    def call(self, function: Token, *arguments: Term) -> Term:
+        position = function.start_pos or 0
+        wanted = FUNCTIONS.get(str(function), 0)
+        if wanted == 0:
+            raise Mistake(f"{function} is not a function", position, f"the functions are {', '.join(FUNCTIONS)}")
+        if len(arguments) != wanted and (wanted is not None or len(arguments) < 2):
+            said = {None: "two or more arguments", 1: "one argument", 2: "two arguments"}[wanted]
+            raise Mistake(f"{function} takes {said}, not {len(arguments)}", position)
+        return self.term(str(function), *arguments, position=position)
+
+    def old_call(self, word: Token, function: Token, *arguments: Term) -> Term:
+        """`func(min, a, b)`, an old spelling of `min(a, b)`."""
+        return self.call(function, *arguments)
+
+    def term(self, symbol: str, *operands: Term, position: int | None = None) -> Term:
+        """A node, unless it is too deep."""
+        where = operands[0].position if position is None else position
+        depth = 1 + max(operand.depth for operand in operands)
+        if depth > MAX_DEPTH:
+            raise Mistake(f"more than {MAX_DEPTH} levels of operations", where)
+        return Term(symbol, where, operands, depth=depth)
+
+
+def without_comments(text: str) -> str:
+    """The text with its comments, from // to the end of the line, blotted out at the same length."""
+    return re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
+
+
+def prism_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    """What PRISM's languages can say of a token in the wrong place."""
+    position = len(text) if found is None else found.start_pos or 0
+    written = text[position : position + 2]
+    if found is not None and found.type == "STRANGE":
+        if found == "#":
+            return "# belongs to PRISM's preprocessor", "run prismpp on the file first, and read what it writes"
+        if found == '"':
+            return "a label is a name in double quotes", 'write it like "full"'
+        return f"{str(found)!r} has no meaning here", "powers are pow(a, b), remainders mod(a, b)" * (found in "^%")
+    if before == "=" and found == "=":
+        return "== is not an operator of PRISM", "write ="
+    for wrong, right in (("&&", "&"), ("||", "|")):
+        if text.startswith(wrong, max(position - 1, 0)):
+            return f"{wrong} is not an operator of PRISM", f"write {right}"
+    if found is not None and found.type == "_LPAR" and before is not None and before.type == "NAME":
+        return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)}"
+    if found is not None and str(found) in _RESERVED:
+        return f"{found} cannot stand here", f"{found} is a reserved word of PRISM"
+    if written == "->" and before is not None and before.type == "_RSQB":
+        return "a command needs a guard before ->", "write true where it is always enabled"
+    return None

@@ -1,0 +1,351 @@
+"""What the expressions of the PRISM language mean: Terms become typed expressions.
+
+A value is an `int`, a `double` or a `bool`, as in PRISM: `/` is the division of real numbers, and a whole number is
+never made of a double but by floor, ceil or round. A boolean variable is stored as 0 or 1, so a condition may have two
+forms: the condition `b == 1`, and the number `b`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from sateen.core.errors import nearest
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation, number
+from sateen.language.grammar import MAX_DEPTH, Mistake
+from sateen.language.prism_syntax import Term
+
+__all__ = ["Kind", "Scope", "Typed", "check_kind", "closed_value", "given_value", "typed", "unknown_name"]
+
+Kind: TypeAlias = Literal["int", "double", "bool"]
+Lookup: TypeAlias = Callable[[Term], "Typed"]
+
+_MOST_NODES: Final = 20_000  # of an expression, once its formulas are put in
+_LARGEST_INT: Final = 2**53
+_ONE: Final = Number(1.0)
+_ZERO: Final = Number(0.0)
+_A: Final[Mapping[Kind, str]] = {"int": "an int", "double": "a double", "bool": "a bool"}
+_OPPOSITE: Final = {"==": "!=", "!=": "=="}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression with its type; `bit` is the 0 or 1 that a condition reads, where it reads one.
+
+    `size` and `depth` are those of the tree, counted while it is made.
+    """
+
+    expression: Expression
+    kind: Kind
+    bit: Expression | None = None
+    size: int = 1
+    depth: int = 1
+
+    @staticmethod
+    def name(name: str, kind: Kind) -> Typed:
+        """A variable or a constant; a boolean one is read as the condition that it is 1."""
+        if kind != "bool":
+            return Typed(Name(name), kind)
+        return Typed(Operation("==", (Name(name), _ONE)), kind, Name(name), size=3, depth=2)
+
+    @staticmethod
+    def literal(value: float, kind: Kind) -> Typed:
+        """A known value."""
+        return Typed(Boolean(bool(value)), kind) if kind == "bool" else Typed(number(value), kind, size=2, depth=2)
+
+    @property
+    def number(self) -> Expression:
+        """The value as a number: 0 or 1 for a condition."""
+        if self.kind != "bool":
+            return self.expression
+        if isinstance(self.expression, Boolean):
+            return _ONE if self.expression.literal else _ZERO
+        return Operation("if", (self.expression, _ONE, _ZERO)) if self.bit is None else self.bit
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a model that was read lets properties speak of.
+
+    `names` are its variables, constants and formulas, `labels` its conditions by name. `values` are the constants that
+    are known; `open` are those that the model itself does not need and that are not, with their kinds and, where they
+    have one, their definitions, each after those it reads. `initial` says that the model is in its initial state.
+    """
+
+    names: Mapping[str, Typed]
+    labels: Mapping[str, Typed]
+    values: Mapping[str, float]
+    open: Mapping[str, tuple[Kind, Expression | None]]
+    initial: Expression
+
+
+def typed(term: Term, lookup: Lookup) -> Typed:
+    """The typed expression of a Term; `lookup` knows its names and labels. What is wrong is a Mistake that points."""
+    match term.symbol:
+        case "number":
+            return _number(term)
+        case "truth":
+            return Typed(Boolean(term.text == "true"), "bool")
+        case "name" | "label":
+            return lookup(term)
+    if term.symbol not in _OPERATIONS:
+        raise Mistake(f"{term.symbol} is an operator of time, and this is a condition on one moment", term.position)
+    operands = [typed(operand, lookup) for operand in term.operands]
+    made = _OPERATIONS[term.symbol](term, operands)
+    if made.size > _MOST_NODES or made.depth > MAX_DEPTH:
+        measure = f"{MAX_DEPTH} levels of" if made.depth > MAX_DEPTH else f"{_MOST_NODES:,}"
+        raise Mistake(f"more than {measure} operations, once formulas are put in", term.position)
+    return made
+
+
+def unknown_name(term: Term, known: Mapping[str, Any], kinds: str) -> Mistake:
+    """What to say of a name that nothing declares."""
+    return Mistake(f"{term.text} is not a {kinds}", term.position, nearest(term.text, list(known)[:200]))
+
+
+def check_kind(owner: str, kind: Kind, value: Typed, term: Term) -> None:
+    """Refuses a value of another type than its owner has; a whole number is a double too."""
+    if kind == value.kind or (kind == "double" and value.kind == "int"):
+        return
+    said = {"int": "a whole number", "double": "a number", "bool": "true or false"}
+    remedy = "make it one with floor, ceil or round" if (kind, value.kind) == ("int", "double") else ""
+    raise Mistake(f"{owner} needs {said[kind]}, and this is {_A[value.kind]}", term.position, remedy)
+
+
+def closed_value(value: Typed, term: Term, values: Mapping[str, float], purpose: str) -> float:
+    """The number that an expression comes to where `values` are known; else a Mistake that says what is missing."""
+    for name in value.expression.names:
+        if name not in values:
+            remedy = f'give it one: constants={{"{name}": 5}}, or --const {name}=5'
+            raise Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
+    result = float(value.number.evaluate(values))
+    if not math.isfinite(result):
+        raise Mistake(f"{purpose} comes to {result:g}", term.position)
+    return result
+
+
+def given_value(name: str, kind: Kind, value: Any) -> float:
+    """A value that was given for a constant, as a number; ValueError says why it is none of its kind."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        result = math.nan
+    if not math.isfinite(result):
+        raise ValueError(f"the constant {name} is {value!r}, not a finite number")
+    if kind == "bool" and result not in (0.0, 1.0):
+        raise ValueError(f"{name} is a bool: true or false, not {value!r}")
+    if kind == "int" and not (result.is_integer() and abs(result) <= _LARGEST_INT):
+        raise ValueError(f"{name} is an int: a whole number, not {value!r}")
+    return result
+
+
+def _number(term: Term) -> Typed:
+    value = float(term.text)
+    whole = term.text.isdigit()
+    if math.isinf(value) or (whole and value > _LARGEST_INT):
+        raise Mistake(f"{term.text[:40]} is larger than any number here", term.position)
+    return Typed(Number(value), "int" if whole else "double")
+
+
+def _made(
+    expression: Expression, kind: Kind, operands: Sequence[Typed], *, levels: int = 1, copies: int = 1, nodes: int = 1
+) -> Typed:
+    size = nodes + copies * sum(operand.size for operand in operands)
+    return Typed(expression, kind, None, size, levels + max(operand.depth for operand in operands))
+
+
+def _numbers(term: Term, operands: Sequence[Typed], what: str) -> Kind:
+    """The type of arithmetic on the operands, none of which may be a condition."""
+    for part, operand in zip(term.operands, operands, strict=True):
+        if operand.kind == "bool":
+            raise Mistake(f"{what} needs numbers, and this is true or false", part.position)
+    return "double" if any(operand.kind == "double" for operand in operands) else "int"
+
+
+def _conditions(term: Term, operands: Sequence[Typed], what: str) -> None:
+    for part, operand in zip(term.operands, operands, strict=True):
+        if operand.kind != "bool":
+            raise Mistake(f"{what} needs conditions, and this is a number", part.position, "compare it with something")
+
+
+def _wholes(term: Term, operands: Sequence[Typed], what: str) -> None:
+    for part, operand in zip(term.operands, operands, strict=True):
+        if operand.kind != "int":
+            remedy = "make it one with floor, ceil or round"
+            raise Mistake(f"{what} needs whole numbers, and this is {_A[operand.kind]}", part.position, remedy)
+
+
+def _arithmetic(symbol: str, kind: Kind | None = None) -> Callable[[Term, Sequence[Typed]], Typed]:
+    def make(term: Term, operands: Sequence[Typed]) -> Typed:
+        common = _numbers(term, operands, term.symbol)
+        return _made(Operation(symbol, tuple(each.expression for each in operands)), kind or common, operands)
+
+    return make
+
+
+def _comparison(term: Term, operands: Sequence[Typed]) -> Typed:
+    _numbers(term, operands, term.symbol)
+    return _made(Operation(term.symbol, tuple(each.expression for each in operands)), "bool", operands)
+
+
+def _equality(term: Term, operands: Sequence[Typed]) -> Typed:
+    left, right = operands
+    if (left.kind == "bool") != (right.kind == "bool"):
+        wrong = term.operands[0 if left.kind == "bool" else 1]
+        raise Mistake(f"{term.symbol} compares true or false with a number", wrong.position)
+    symbol = "==" if term.symbol == "=" else "!="
+    if left.kind == "bool":
+        return _agreement(symbol, left, right)
+    return _made(Operation(symbol, (left.expression, right.expression)), "bool", operands)
+
+
+def _agreement(symbol: str, left: Typed, right: Typed) -> Typed:
+    """Whether two conditions are equal, or unequal, by way of the numbers they are stored as."""
+    for known, other in ((left, right), (right, left)):
+        if isinstance(known.expression, Boolean):
+            return other if known.expression.literal == (symbol == "==") else _negation(other)
+    return _made(Operation(symbol, (left.number, right.number)), "bool", (left, right), levels=2, nodes=7)
+
+
+def _iff(term: Term, operands: Sequence[Typed]) -> Typed:
+    _conditions(term, operands, term.symbol)
+    return _agreement("==", *operands)
+
+
+def _implies(term: Term, operands: Sequence[Typed]) -> Typed:
+    _conditions(term, operands, term.symbol)
+    return _joined("or", (_negation(operands[0]), operands[1]))
+
+
+def _junction(symbol: str) -> Callable[[Term, Sequence[Typed]], Typed]:
+    def make(term: Term, operands: Sequence[Typed]) -> Typed:
+        _conditions(term, operands, term.symbol)
+        return _joined(symbol, operands)
+
+    return make
+
+
+def _joined(symbol: str, operands: Sequence[Typed]) -> Typed:
+    """A conjunction or a disjunction, flat, without what does not matter."""
+    decisive = Boolean(symbol == "or")
+    kept = [operand for operand in operands if not isinstance(operand.expression, Boolean)]
+    if any(operand.expression == decisive for operand in operands) or not kept:
+        return Typed(decisive if any(each.expression == decisive for each in operands) else _opposite(decisive), "bool")
+    if len(kept) == 1:
+        return kept[0]
+    parts = tuple(part for operand in kept for part in _parts(symbol, operand.expression))
+    return _made(Operation(symbol, parts), "bool", kept)
+
+
+def _parts(symbol: str, expression: Expression) -> Iterator[Expression]:
+    same = isinstance(expression, Operation) and expression.symbol == symbol
+    yield from expression.children if same else (expression,)
+
+
+def _opposite(truth: Boolean) -> Boolean:
+    return Boolean(not truth.literal)
+
+
+def _not(term: Term, operands: Sequence[Typed]) -> Typed:
+    _conditions(term, operands, term.symbol)
+    return _negation(operands[0])
+
+
+def _negation(condition: Typed) -> Typed:
+    """The opposite; of a boolean variable, that it is 0, and of an equality, the inequality.
+
+    The opposite of an order such as < is left as `not`, for both are false of what is no number.
+    """
+    if isinstance(condition.expression, Boolean):
+        return Typed(_opposite(condition.expression), "bool")
+    if condition.bit is not None:
+        return Typed(Operation("==", (condition.bit, _ZERO)), "bool", None, condition.size, condition.depth)
+    expression = condition.expression
+    if isinstance(expression, Operation) and expression.symbol in _OPPOSITE:
+        return Typed(
+            Operation(_OPPOSITE[expression.symbol], expression.operands), "bool", None, condition.size, condition.depth
+        )
+    if isinstance(expression, Operation) and expression.symbol == "not":
+        return Typed(expression.operands[0], "bool", None, condition.size, condition.depth)
+    return _made(Operation("not", (expression,)), "bool", (condition,))
+
+
+def _choice(term: Term, operands: Sequence[Typed]) -> Typed:
+    condition, then, otherwise = operands
+    if condition.kind != "bool":
+        raise Mistake("? needs a condition, and this is a number", term.operands[0].position)
+    if (then.kind == "bool") != (otherwise.kind == "bool"):
+        wrong = term.operands[2]
+        raise Mistake("one branch is a number, and the other is true or false", wrong.position)
+    if isinstance(condition.expression, Boolean):
+        return then if condition.expression.literal else otherwise
+    chosen = Operation("if", (condition.expression, then.number, otherwise.number))
+    if then.kind == "bool":
+        return _made(Operation("==", (chosen, _ONE)), "bool", operands, levels=3, nodes=9)
+    return _made(chosen, "double" if "double" in (then.kind, otherwise.kind) else "int", operands)
+
+
+def _round(term: Term, operands: Sequence[Typed]) -> Typed:
+    _numbers(term, operands, "round")
+    raised = Operation("+", (operands[0].expression, Number(0.5)))
+    return _made(Operation("floor", (raised,)), "int", operands, levels=2, nodes=3)
+
+
+def _power(term: Term, operands: Sequence[Typed]) -> Typed:
+    """A power; of whole numbers it is one, and a negative exponent is an error, as in PRISM: here it is infinite."""
+    kind = _numbers(term, operands, "pow")
+    base, exponent = operands
+    power = Operation("^", (base.expression, exponent.expression))
+    if kind == "double" or isinstance(exponent.expression, Number):
+        return _made(power, kind, operands)
+    negative = Operation("<", (exponent.expression, _ZERO))
+    return _made(_erring(negative, power), kind, operands, levels=2, copies=2, nodes=7)
+
+
+def _remainder(term: Term, operands: Sequence[Typed]) -> Typed:
+    """`mod(a, b)`, from 0 up to b - 1; a divisor that is not positive is an error, as in PRISM: here it is infinite."""
+    _wholes(term, operands, "mod")
+    value, divisor = (each.expression for each in operands)
+    whole = Operation("*", (divisor, Operation("floor", (Operation("/", (value, divisor)),))))
+    rest = Operation("+", (value, Operation("-", (whole,))))
+    if isinstance(divisor, Number) and divisor.literal > 0:
+        return _made(rest, "int", operands, levels=5, copies=2, nodes=6)
+    return _made(_erring(Operation("<=", (divisor, _ZERO)), rest), "int", operands, levels=6, copies=3, nodes=12)
+
+
+def _erring(wrong: Expression, right: Expression) -> Expression:
+    """An expression that is infinite, which no rate and no variable can be, where a condition holds."""
+    return Operation("if", (wrong, Operation("/", (_ONE, _ZERO)), right))
+
+
+def _logarithm(term: Term, operands: Sequence[Typed]) -> Typed:
+    _numbers(term, operands, "log")
+    logs = tuple(Operation("log", (each.expression,)) for each in operands)
+    return _made(Operation("/", logs), "double", operands, levels=2, nodes=3)
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[Term, Sequence[Typed]], Typed]]] = {
+    "?": _choice,
+    "=>": _implies,
+    "<=>": _iff,
+    "|": _junction("or"),
+    "&": _junction("and"),
+    "!": _not,
+    "=": _equality,
+    "!=": _equality,
+    **dict.fromkeys(("<", "<=", ">", ">="), _comparison),
+    "+": _arithmetic("+"),
+    "*": _arithmetic("*"),
+    "/": _arithmetic("/", "double"),
+    "-": _arithmetic("-"),
+    "min": _arithmetic("min"),
+    "max": _arithmetic("max"),
+    "floor": _arithmetic("floor", "int"),
+    "ceil": _arithmetic("ceil", "int"),
+    "round": _round,
+    "pow": _power,
+    "mod": _remainder,
+    "log": _logarithm,
+}

@@ -1,0 +1,1 @@
+"""Gaussian processes: sparse approximations, their inference and their posteriors."""

@@ -1,0 +1,230 @@
+"""The posterior of a sparse Gaussian process: what every Gaussian-process learner returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cholesky, eigh, qr, solve_triangular
+from scipy.linalg.blas import dtrmm
+from scipy.special import ndtr, ndtri, owens_t
+
+from sateen.core.counts import read_only
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.prediction import Training
+from sateen.core.space import Points
+from sateen.core.threads import on_one_thread
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.inputs import FloatArray, Inputs
+from sateen.learning.likelihood import Link, inverse_link, normal_nodes
+from sateen.learning.posterior import LearnedPosterior, Parts, Summary
+from sateen.learning.record import Record
+
+__all__ = ["GPPosterior"]
+
+_MOST_JOINT: Final = 5000  # points drawn together
+_CACHED: Final = 512  # rows whose covariances a processor keeps at hand
+_NODES: Final = 64  # for means under the logistic link
+_KNOWN: Final = 1e-13  # of a prior variance: directions that the data moved less than this are as in the prior
+_SEEN: Final = (
+    "its prior was learned from all of the training data, so kl() would measure nothing; fit SVIGP or EPGP "
+    "with split=0.3, or give it length_scales, variance and inputs='log' or 'linear' beforehand"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GPPosterior(LearnedPosterior):
+    """f = Φ(g), or the logistic function of g, for g = `offset` + a Gaussian process with `kernel`.
+
+    What was learned is a normal distribution of the whitened values w at the inducing `points`: g(Z) = offset + L w,
+    where L is `factor`, a lower Cholesky factor of K_mm, and w has the mean `mean` and the covariance Q Qᵀ, Q being
+    `spread`. `unseen` marks the training rows on which neither kernel nor inputs depend. `kind` is the learner that it
+    came from: "ep-gp", "svi-gp" or "svi-gp-faithful".
+    """
+
+    kind: str = field()  # which, unlike a bare annotation, is no default taken from the base
+    kernel: Kernel
+    offset: float
+    link: Link
+    points: FloatArray
+    factor: FloatArray
+    mean: FloatArray
+    spread: FloatArray
+    unseen: npt.NDArray[np.bool_]
+    _weights: FloatArray = field(init=False)
+    _forms: FloatArray = field(init=False)
+    _signs: FloatArray = field(init=False)
+
+    @on_one_thread
+    def __post_init__(self) -> None:
+        for name in ("points", "factor", "mean", "spread"):
+            object.__setattr__(self, name, read_only(np.array(getattr(self, name), dtype=np.float64, order="C")))
+        object.__setattr__(self, "unseen", read_only(np.array(self.unseen, dtype=np.bool_)))
+        # The variance of g is k(x, x) - aᵀ(I - Q Qᵀ)a with a = L⁻¹ k(Z, x): signed squares of linear forms of k(Z, x).
+        eigenvalues, directions = eigh(self.spread @ self.spread.T, check_finite=False)
+        learned = 1.0 - eigenvalues
+        kept = np.abs(learned) > _KNOWN
+        scaled = directions[:, kept] * np.sqrt(np.abs(learned[kept]))
+        stacked = np.column_stack([self.mean, scaled])
+        solved = solve_triangular(self.factor, stacked, lower=True, trans=1, check_finite=False)
+        forms, signs = solved[:, 1:], np.sign(learned[kept])
+        if (signs > 0).all() and len(signs):  # turned so that they are triangular, they take half the time
+            forms = np.asarray(qr(forms.T, mode="economic", check_finite=False)[1].T, dtype=np.float64)
+        object.__setattr__(self, "_weights", read_only(np.ascontiguousarray(solved[:, 0])))
+        object.__setattr__(self, "_forms", read_only(np.asfortranarray(forms)))
+        object.__setattr__(self, "_signs", read_only(signs))
+
+    def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of g at unit inputs."""
+        mean, variance = np.empty(len(unit)), np.empty(len(unit))
+        for start in range(0, len(unit), _CACHED):
+            rows = slice(start, start + _CACHED)
+            covariances = self.kernel.between(unit[rows], self.points)
+            mean[rows] = self.offset + covariances @ self._weights
+            turned = self._turned(covariances)
+            variance[rows] = self.kernel.diagonal - np.multiply(turned, turned, out=turned) @ self._signs
+        return mean, np.maximum(variance, 0.0)
+
+    def _turned(self, covariances: FloatArray) -> FloatArray:
+        """The linear forms of k(Z, x), a row for each x; it may take the place of the covariances."""
+        if not len(covariances) or self._forms.shape[0] != self._forms.shape[1] or (self._signs < 0).any():
+            return covariances @ self._forms
+        turned: FloatArray = dtrmm(1.0, self._forms, covariances.T, lower=1, trans_a=1, overwrite_b=1).T
+        return turned
+
+    def kl(self) -> float:
+        """KL of the posterior from the prior process, in nats.
+
+        It is that of the inducing values, for given these the two processes are the same; and it does not matter where
+        the inducing points came from. An InputError where the prior has seen all of the data.
+        """
+        if not self.unseen.any():
+            raise InputError(f"{self.kind}: {_SEEN}")
+        _, log_determinant = np.linalg.slogdet(self.spread)
+        squares = float((self.spread**2).sum() + self.mean @ self.mean)
+        return max(0.0, 0.5 * (squares - len(self.mean)) - float(log_determinant))
+
+    @property
+    def unseen_by_prior(self) -> Observations:
+        """The training observations that the prior of `kl` does not depend on.
+
+        Where they are a random part of independent uniform points, they are still independent and uniform.
+        """
+        observed = self.training.observations
+        if self.unseen.all():
+            return observed
+        kept = observed[self.unseen]
+        if not observed.points.iid:
+            return kept
+        return Observations(
+            Points(kept.theta, kept.space, observed.points.design),
+            kept.satisfied,
+            kept.undecided,
+            kept.trials,
+            origin=kept.origin,
+            provenance=kept.provenance,
+            relevant=kept.relevant,
+            reasons=kept.reasons,
+            failures=kept.failures,
+            seconds=kept.seconds,
+        )
+
+    def _summary(self, unit: FloatArray, level: float) -> Summary:
+        mean, variance = self.latent(unit)
+        width = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+        lower, upper = inverse_link(mean - width, self.link), inverse_link(mean + width, self.link)
+        if self.link == "probit":
+            return *_probit_moments(mean, variance), lower, upper
+        nodes, weights = normal_nodes(_NODES)
+        values = inverse_link(mean[:, None] + np.sqrt(variance)[:, None] * nodes, self.link)
+        centre = values @ weights
+        return centre, np.sqrt((values - centre[:, None]) ** 2 @ weights), lower, upper
+
+    def _draws(self, unit: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        if len(unit) > _MOST_JOINT:
+            gigabytes = 2 * 8 * len(unit) ** 2 / 1e9
+            raise InputError(
+                f"joint draws at {len(unit):,} points need {gigabytes:.3g} GB for their covariance; ask for at most "
+                f"{_MOST_JOINT:,} points at once"
+            )
+        covariances = self.kernel.between(unit, self.points)
+        mean = self.offset + covariances @ self._weights
+        turned = self._turned(covariances)
+        joint = self.kernel.between(unit, unit) - (turned * self._signs) @ turned.T
+        noise = rng.standard_normal((n, len(unit))) @ _root(joint).T
+        return inverse_link(mean + noise, self.link)
+
+    def _slope(self, unit: FloatArray) -> FloatArray:
+        covariances = self.kernel.between(unit, self.points)
+        mean = self.offset + covariances @ self._weights
+        turned = self._turned(covariances)
+        variance = np.maximum(self.kernel.diagonal - (turned * turned) @ self._signs, 0.0)
+        by_mean, by_variance = self._mean_slopes(mean, variance)
+        by_covariance = (turned * (-2.0 * self._signs)) @ self._forms.T
+        by_covariance *= by_variance[:, None]
+        by_covariance += np.multiply.outer(by_mean, self._weights)
+        return self.kernel.pull(by_covariance, unit, self.points).first
+
+    def _mean_slopes(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How the mean of f changes with the mean and with the variance of g."""
+        if self.link == "probit":
+            widened = 1.0 + variance
+            density = np.exp(-0.5 * mean**2 / widened) / np.sqrt(2.0 * np.pi * widened)
+            return density, -0.5 * density * mean / widened
+        nodes, weights = normal_nodes(_NODES)
+        f = inverse_link(mean[:, None] + np.sqrt(variance)[:, None] * nodes, self.link)
+        steep = f * (1.0 - f)
+        return steep @ weights, 0.5 * (steep * (1.0 - 2.0 * f)) @ weights
+
+    def parts(self) -> Parts:
+        """What a file keeps of it besides recipe, training, inputs and record."""
+        names = ("points", "factor", "mean", "spread", "unseen")
+        words = {"kind": self.kind, "kernel": self.kernel.content(), "offset": self.offset, "link": self.link}
+        return words, {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_parts(
+        cls,
+        recipe: Any,
+        training: Training,
+        inputs: Inputs,
+        record: Record,
+        content: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+    ) -> GPPosterior:
+        """The posterior that `parts` described."""
+        kernel = Kernel.from_content(content["kernel"])
+        words = content["kind"], kernel, content["offset"], content["link"]
+        rest = {name: arrays[name] for name in ("points", "factor", "mean", "spread", "unseen")}
+        return cls(recipe, training, inputs, record, *words, **rest)
+
+
+def _probit_moments(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of Φ(g) for a normal g.
+
+    For g of mean m and variance v, with h = m/√(1 + v) and Owen's T, E[Φ(g)] = Φ(h) and
+    E[Φ(g)²] = Φ(h) - 2T(h, 1/√(1 + 2v)); taken on the side where Φ(h) is at most a half, the difference keeps its
+    digits however small f is.
+    """
+    scaled = mean / np.sqrt(1.0 + variance)
+    small = ndtr(-np.abs(scaled))
+    square = small - 2.0 * owens_t(np.abs(scaled), 1.0 / np.sqrt(1.0 + 2.0 * variance))
+    deviation = np.sqrt(np.maximum(square - small * small, 0.0))
+    return ndtr(scaled), deviation
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """A lower Cholesky factor, with as little jitter as the covariance needs."""
+    if not len(covariance):
+        return covariance
+    identity, scale = np.eye(len(covariance)), float(np.abs(np.diag(covariance)).max())
+    jitter = 1e-12 * max(scale, 1e-12)
+    while True:
+        try:
+            return np.asarray(cholesky(covariance + jitter * identity, lower=True, check_finite=False))
+        except LinAlgError:
+            jitter *= 10.0

@@ -1,0 +1,286 @@
+"""Training: Adam's steps over mini-batches, compiled once and run in blocks, with progress, checkpoints and Ctrl-C.
+
+What a step does depends on its number and on the key alone, so neither the size of the blocks nor a pause at a
+checkpoint changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from os.path import exists
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import optax  # type: ignore[import-untyped, unused-ignore]
+
+from sateen.core.errors import InputError
+from sateen.core.interrupts import deferring_interrupts
+from sateen.core.progress import Progress
+from sateen.core.types import File
+from sateen.files.container import read_container, write_container
+from sateen.learning.inputs import FloatArray, Sample
+from sateen.learning.networks.network import Array, Net, Precision, Rows, log_likelihood, rows_of
+
+__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Trained", "Trainer", "first_weights"]
+
+_BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
+_CHECKPOINT_SECONDS: Final = 10.0
+_RESERVOIR: Final = 1 << 22  # standard normal numbers
+_SLOTS: Final = 100  # equal parts of all steps, over each of which the loss is averaged
+_ADAM: Final = optax.scale_by_adam()
+
+
+class Loss(Protocol):
+    """What Adam lowers; it is compiled in, so it is hashable, and two that are equal do the same."""
+
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
+        """The loss for each row, as a batch of rows tells it; `fixed` is what never moves."""
+
+    def noise(self, batch: int) -> int:
+        """How many standard normal numbers a batch of rows asks for."""
+
+    def __hash__(self) -> int:
+        """What tells one compiled loss from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountLoss:
+    """The negative log posterior density of weights with independent normal priors, for each row."""
+
+    net: Net
+    window: int
+
+    def noise(self, batch: int) -> int:
+        """None is asked for."""
+        return 0
+
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
+        """As `Loss` says; `fixed` is the precision of the prior, divided by the number of all rows."""
+        fit = jnp.mean(log_likelihood(self.net.link, self.net.output(parameters, rows.x), rows, self.window))
+        return 0.5 * jnp.sum(fixed * parameters**2) - fit
+
+
+class Batches(NamedTuple):
+    """The rows in a random order, followed by as many of the first as a batch has, so that every batch is a slice."""
+
+    rows: Rows
+    size: int
+    batch: int
+
+    @classmethod
+    def of(cls, sample: Sample, batch: int, seed: int, precision: Precision) -> Batches:
+        """The rows of a sample, shuffled by the seed."""
+        size, batch = len(sample), min(batch, len(sample))
+        order = np.random.default_rng([seed, 1]).permutation(size)
+        return cls(rows_of(sample[np.concatenate([order, order[:batch]])], precision), size, batch)
+
+
+class Schedule(NamedTuple):
+    """How many steps there are, and how long: at first `rate`, then less and less, in the end `rest` of it."""
+
+    steps: int
+    rate: float
+    rest: float = 0.0
+
+
+class Trained(NamedTuple):
+    """What training led to: the parameters after so many steps, and the mean loss over each part of them."""
+
+    parameters: npt.NDArray[Any]
+    done: int
+    ends: FloatArray
+    losses: FloatArray
+
+
+class _Chance(NamedTuple):
+    """What chance decides. An epoch reads all rows once, from one of `starts` on and round to it.
+
+    A step reads its noise in the `reservoir` of standard normal numbers, from one of `places` on. To draw them anew for
+    every step would take five times as long as all the rest of it.
+    """
+
+    starts: Array
+    places: Array
+    reservoir: Array
+
+    @classmethod
+    def of(cls, batches: Batches, steps: int, noise: int, seed: Sequence[int]) -> _Chance:
+        rng, epochs = np.random.default_rng(seed), steps * batches.batch // batches.size + 1
+        starts = rng.integers(batches.size, size=epochs, dtype=np.int32)
+        if not noise:
+            return cls(*map(jax.device_put, (starts, starts[:0], starts[:0])))
+        size = noise + _RESERVOIR
+        places = rng.integers(size - noise, size=steps, dtype=np.int32)
+        reservoir = rng.standard_normal(size, dtype=np.float32).astype(batches.rows.x.dtype)
+        return cls(*map(jax.device_put, (starts, places, reservoir)))
+
+
+class _State(NamedTuple):
+    """What has been learned, what Adam remembers of the slopes so far, and the sum of the losses in each slot."""
+
+    parameters: Array
+    memory: Any
+    sums: Array
+
+
+@partial(jax.jit, static_argnames=("loss", "size", "batch"))
+def _advance(
+    state: _State,
+    rows: Rows,
+    fixed: Any,
+    chance: _Chance,
+    first: int,
+    last: int,
+    course: Schedule,
+    *,
+    loss: Loss,
+    size: int,
+    batch: int,
+) -> _State:
+    """The state after the steps from `first` up to `last`."""
+    per_epoch = -(-size // batch)
+    length = -(-course.steps // _SLOTS)
+    count = loss.noise(batch)
+
+    def step(place: Array, state: _State) -> _State:
+        start = (chance.starts[place // per_epoch] + (place % per_epoch) * batch) % size if batch < size else 0
+        own = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
+        noise = jax.lax.dynamic_slice_in_dim(chance.reservoir, chance.places[place], count) if count else None
+        value, slope = jax.value_and_grad(loss)(state.parameters, own, noise, fixed)
+        move, memory = _ADAM.update(slope, state.memory)
+        share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
+        rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
+        return _State(state.parameters - rate * move, memory, state.sums.at[place // length].add(value))
+
+    found: _State = jax.lax.fori_loop(first, last, step, state)
+    return found
+
+
+class Trainer:
+    """Trains one thing after another, tells a watcher, and keeps a checkpoint from which the same work goes on.
+
+    `mark` tells one fit from another. Ctrl-C ends the work with what there is: `interrupted` is True from then on.
+    """
+
+    def __init__(self, label: str, total: int, progress: Progress, checkpoint: File | None, mark: str) -> None:
+        self.interrupted = False
+        self._label, self._total, self._progress = label, total, progress
+        self._file, self._mark = checkpoint, mark
+        self._kept, self._done, self._earlier = _checkpoint(checkpoint, mark)
+        self._began = self._saved = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long the work took, also what an earlier call did for the same checkpoint."""
+        return self._earlier + time.perf_counter() - self._began
+
+    def __enter__(self) -> Trainer:
+        self._write()  # a file that cannot be written is said before the work, not after it
+        self._progress.start(self._label, self._total, "steps")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.finish()
+
+    def train(
+        self,
+        name: str,
+        loss: Loss,
+        start: npt.NDArray[Any],
+        batches: Batches,
+        fixed: Any,
+        course: Schedule,
+        seed: Sequence[int],
+    ) -> Trained:
+        """`start` after all steps of the course, or after those that were made before Ctrl-C."""
+        state, done = self._begun(name, start)
+        chance = _Chance.of(batches, course.steps, loss.noise(batches.batch), seed)
+        advance = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
+        pace = 1
+        try:
+            if done < course.steps:
+                self._progress.note("compiling the training step")
+            self._progress.advance(done)
+            while done < course.steps:
+                count, began = min(pace, course.steps - done), time.perf_counter()
+                with deferring_interrupts():
+                    later = advance(state, batches.rows, fixed, chance, done, done + count, course)
+                    state, done = _ready(later), done + count
+                wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
+                pace = max(1, min(8 * count, wished))  # the first call compiles, and tells little
+                if time.perf_counter() - self._saved > _CHECKPOINT_SECONDS:
+                    self._save(name, state, done)
+                self._progress.advance(count)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self._keep(name, state, done)
+        if self.interrupted or self._total == sum(self._done.values()):
+            self._save(name, state, done)
+        return _trained(state, done, course)
+
+    def _begun(self, name: str, start: npt.NDArray[Any]) -> tuple[_State, int]:
+        """Where training begins, or the state that the checkpoint has under the name; and after how many steps."""
+        shape = jax.eval_shape(lambda at: _State(at, _ADAM.init(at), jnp.zeros(_SLOTS, at.dtype)), start)
+        leaves, structure = jax.tree.flatten(shape)
+        if name not in self._done:
+            zeros = [np.zeros(leaf.shape, leaf.dtype) for leaf in leaves[1:]]
+            return jax.tree.unflatten(structure, [start, *zeros]), 0
+        stored = [self._kept[f"{name}/{place}"].astype(leaf.dtype) for place, leaf in enumerate(leaves)]
+        return jax.tree.unflatten(structure, stored), self._done[name]
+
+    def _keep(self, name: str, state: _State, done: int) -> None:
+        self._done[name] = done
+        self._kept |= {f"{name}/{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
+
+    def _save(self, name: str, state: _State, done: int) -> None:
+        """Keep the state, and write the checkpoint."""
+        self._saved = time.perf_counter()
+        if self._file is not None:
+            self._keep(name, state, done)
+            self._write()
+
+    def _write(self) -> None:
+        """Write the checkpoint, if one is wanted."""
+        if self._file is not None:
+            content = {"fit": self._mark, "done": self._done, "seconds": self.seconds}
+            write_container(self._file, "checkpoint", 1, content, self._kept)
+
+
+def _ready(state: _State) -> _State:
+    """The state, once it is computed."""
+    found: _State = jax.block_until_ready(state)  # type: ignore[no-untyped-call, unused-ignore]
+    return found
+
+
+def first_weights(net: Net, sample: Sample, seed: Sequence[int], precision: Precision) -> npt.NDArray[Any]:
+    """Random weights whose output is near the g of the frequency among all decided runs."""
+    satisfied, decided = float(sample.satisfied.sum()), float((sample.trials - sample.undecided).sum())
+    return net.first_weights(seed, (satisfied + 0.5) / (decided + 1.0)).astype(precision)
+
+
+def _checkpoint(file: File | None, mark: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, int], float]:
+    """The states in a checkpoint, after how many steps each was, and how long they took."""
+    if file is None or not exists(file):
+        return {}, {}, 0.0
+    _, _, content, arrays = read_container(file, {"checkpoint": 1})
+    if content.get("fit") != mark:
+        what = "of other observations, or of another recipe or seed"
+        raise InputError(f"{file} is a checkpoint of another fit, {what}; delete it, or name another file")
+    return dict(arrays), dict(content["done"]), float(content["seconds"])
+
+
+def _trained(state: _State, done: int, course: Schedule) -> Trained:
+    """What there is after so many steps: slots of equal length, but for the last."""
+    length = -(-course.steps // _SLOTS)
+    ends = np.minimum(np.arange(length, done + length, length), done)
+    losses = np.asarray(state.sums, np.float64)[: len(ends)] / np.diff(ends, prepend=0)
+    return Trained(np.asarray(state.parameters), done, ends.astype(np.float64), losses)

@@ -1,0 +1,1 @@
+"""The models, properties and configurations of the paper."""

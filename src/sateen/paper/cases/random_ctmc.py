@@ -1,0 +1,319 @@
+"""Random parametric networks: the paper's test of how learning scales with the number of parameters.
+
+A network has r reactions over at most r+1 species, each with a rate constant of its own. A reaction is drawn by its
+form, then each species in it uniformly from S1 … S(r+1); only species that take part belong to the model. With N0 the
+initial total, the propensities are
+
+    Si -> …  k·Si        Si + Sj -> …  k·Si·Sj/N0        2 Si -> …  k·Si(Si-1)/N0        0 -> Si  k·N0
+
+A draw is rejected as a whole, and made again, if a reaction changes nothing, stands there twice or can never fire, if
+N0 is 0, or if fewer than two species take part, so that none can be compared.
+
+The properties look at random species, Si other than Sj, up to T = 10:
+
+    phi1 = G[0, T] Si <= Sj        phi2 = F[0, T] Si <= Sj        phi3 = F[0, T] G Si < 20, on the path cut at T
+
+The last is the same as Si(T) < 20. The paper keeps a property only if it is `informative`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path as FilePath
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sateen.core.errors import InputError
+from sateen.core.path import Verdict
+from sateen.core.space import Points, Range, Seed, Space
+from sateen.core.types import IntArray
+from sateen.engine.simulate import simulate
+from sateen.logic.formula import Formula
+from sateen.logic.monitor import monitor
+from sateen.logic.parser import stl
+from sateen.model.model import Model
+from sateen.paper.cases.design import Design
+from sateen.paper.cases.firing import Exchange, all_can_fire
+
+__all__ = [
+    "FORMS",
+    "KINDS",
+    "MAX_EVENTS",
+    "Observe",
+    "PinnedNetwork",
+    "RandomNetwork",
+    "Reaction",
+    "candidates",
+    "informative",
+    "informative_properties",
+    "pinned",
+    "propose",
+    "random_network",
+    "reference_counts",
+    "well_posed",
+]
+
+Kind: TypeAlias = Literal["phi1", "phi2", "phi3"]
+KINDS: Final[tuple[Kind, ...]] = ("phi1", "phi2", "phi3")
+
+# How many species a reaction consumes and produces, and how probable that form is.
+FORMS: Final = (((2, 1), 0.25), ((1, 2), 0.25), ((1, 1), 0.25), ((1, 0), 0.125), ((0, 1), 0.125))
+
+MOST_INITIAL: Final = 9  # of each species
+HORIZON: Final = 10
+THRESHOLD: Final = 20
+RATES: Final = Range(0.001, 1.0, scale="log")
+MAX_EVENTS: Final = 3000  # of a run; a run that is longer may stay undecided
+LOOKED_AT: Final = 20  # training points, to tell whether a property is informative
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """The numbers of the species that a reaction consumes and produces, each side sorted."""
+
+    consumed: tuple[int, ...]
+    produced: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomNetwork:
+    """A random model, one property of each kind, and the space of its rate constants k1 … kr, all on a log scale."""
+
+    model: Model
+    properties: tuple[Formula, ...]
+    space: Space
+
+    @property
+    def train(self) -> Design:
+        """5000 points for each dimension, with 10 runs each."""
+        return Design("latin", 5000 * self.space.dimension, 10)
+
+    @property
+    def test(self) -> Design:
+        """100 points for each dimension, with 1000 runs each."""
+        return Design("latin", 100 * self.space.dimension, 1000)
+
+    def training_points(self, seed: Seed) -> Points:
+        """The parameter values of the training set."""
+        return self.train.draw(self.space, seed)
+
+    def test_points(self, seed: Seed) -> Points:
+        """The parameter values of the test set; give it another seed than training."""
+        return self.test.draw(self.space, seed)
+
+
+def random_network(reactions: int, seed: int) -> RandomNetwork:
+    """The network that `seed` draws, with one property of each kind, whether informative or not.
+
+    >>> network = random_network(3, seed=1)
+    >>> network.space.names, [formula.horizon for formula in network.properties]
+    (('k1', 'k2', 'k3'), [10.0, 10.0, 10.0])
+    """
+    if not isinstance(reactions, int) or reactions < 1:
+        raise InputError(f"a random network has a whole number of reactions from 1 up, not {reactions!r}")
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError(f"the seed of a random network is a whole number from 0 up, not {seed!r}")
+    generator = np.random.default_rng(seed)
+    while True:
+        proposal = propose(reactions, generator)
+        species = _involved(proposal)
+        initial = dict(zip(species, generator.integers(0, MOST_INITIAL + 1, len(species)).tolist(), strict=True))
+        if well_posed(proposal, initial):
+            break
+    model = Model.parse(_text(proposal, initial))
+    properties = tuple(stl(text, end=end) for text, end in (_drawn(kind, model, generator) for kind in KINDS))
+    return RandomNetwork(model, properties, _space(reactions))
+
+
+def propose(reactions: int, generator: np.random.Generator) -> tuple[Reaction, ...]:
+    """So many reactions, drawn independently: first the form, then each species, from 1 to `reactions` + 1."""
+    forms = generator.choice(len(FORMS), size=reactions, p=[probability for _, probability in FORMS])
+    drawn = generator.integers(1, reactions + 2, size=(reactions, 3)).tolist()
+    sides = [FORMS[form][0] for form in forms]
+    return tuple(
+        Reaction(tuple(sorted(some[:used])), tuple(sorted(some[used : used + made])))
+        for some, (used, made) in zip(drawn, sides, strict=True)
+    )
+
+
+def well_posed(reactions: tuple[Reaction, ...], initial: Mapping[int, int]) -> bool:
+    """Whether reactions and initial counts make a network that is well-defined and has nothing redundant."""
+    if len(initial) < 2 or not any(initial.values()) or len(set(reactions)) < len(reactions):
+        return False
+    if any(reaction.consumed == reaction.produced for reaction in reactions):
+        return False
+    exchanges = [_exchange(reaction, tuple(initial)) for reaction in reactions]
+    return all_can_fire(exchanges, tuple(initial.values()))
+
+
+def _involved(reactions: tuple[Reaction, ...]) -> list[int]:
+    return sorted({number for reaction in reactions for number in (*reaction.consumed, *reaction.produced)})
+
+
+def _exchange(reaction: Reaction, species: tuple[int, ...]) -> Exchange:
+    return (
+        tuple(reaction.consumed.count(number) for number in species),
+        tuple(reaction.produced.count(number) for number in species),
+    )
+
+
+def _text(reactions: tuple[Reaction, ...], initial: Mapping[int, int]) -> str:
+    """The model as reaction text."""
+    lines = ["species " + ", ".join(f"S{number} = {count}" for number, count in initial.items())]
+    lines.append(f"constant N0 = {sum(initial.values())}")
+    for place, reaction in enumerate(reactions, start=1):
+        sides = f"{_side(reaction.consumed)} -> {_side(reaction.produced)}"
+        lines.append(f"{sides} @ {_propensity(f'k{place}', reaction.consumed)}")
+    return "\n".join(lines) + "\n"
+
+
+def _side(numbers: tuple[int, ...]) -> str:
+    if len(numbers) == 2 and numbers[0] == numbers[1]:
+        return f"2 S{numbers[0]}"
+    return " + ".join(f"S{number}" for number in numbers) or "0"
+
+
+def _propensity(rate: str, consumed: tuple[int, ...]) -> str:
+    match consumed:
+        case ():
+            return f"{rate} * N0"
+        case (one,):
+            return f"{rate} * S{one}"
+        case (one, other) if one == other:
+            return f"{rate} * S{one} * (S{one} - 1) / N0"
+    return f"{rate} * S{consumed[0]} * S{consumed[1]} / N0"
+
+
+def _space(reactions: int) -> Space:
+    return Space({f"k{place}": RATES for place in range(1, reactions + 1)})
+
+
+def _property(kind: Kind, one: str, other: str) -> tuple[str, float | None]:
+    """The text of a property, and where it cuts the path."""
+    if kind == "phi3":
+        return f"F[0, {HORIZON}] G ({one} < {THRESHOLD})", HORIZON
+    return f"{'G' if kind == 'phi1' else 'F'}[0, {HORIZON}] ({one} <= {other})", None
+
+
+def _drawn(kind: Kind, model: Model, generator: np.random.Generator) -> tuple[str, float | None]:
+    one, other = generator.choice(len(model.species), size=2, replace=False)
+    return _property(kind, model.species[one], model.species[other])
+
+
+def candidates(model: Model, kind: Kind) -> tuple[Formula, ...]:
+    """Every property of a kind that can be asked of the model."""
+    texts = dict.fromkeys(_property(kind, one, other) for one, other in permutations(model.species, 2))
+    return tuple(stl(text, end=end) for text, end in texts)
+
+
+class Observe(Protocol):
+    """Counts, for each point, of the runs that satisfy the formula; as `observe(...).satisfied` gives them."""
+
+    def __call__(
+        self, model: Model, formula: Formula, points: Points, *, runs: int, seed: int
+    ) -> npt.NDArray[np.integer[Any]]: ...
+
+
+def reference_counts(model: Model, formula: Formula, points: Points, *, runs: int, seed: int) -> IntArray:
+    """An Observe that runs the reference simulator: exact, but slow. Undecided runs are not counted as satisfied."""
+    seeds = np.random.default_rng(seed).integers(2**63, size=(len(points), runs)).tolist()
+    counts = np.zeros(len(points), dtype=np.int64)
+    for place, theta in enumerate(points):
+        for own in seeds[place]:
+            path = simulate(model, theta, until=formula.horizon, seed=own, max_events=MAX_EVENTS)
+            counts[place] += monitor(formula, path) is Verdict.TRUE
+    return counts
+
+
+def informative(network: RandomNetwork, formula: Formula, seed: int, *, observe: Observe = reference_counts) -> bool:
+    """Whether the formula tells parameters apart: its satisfied counts at the first 20 are not all the same.
+
+    Those are the first 20 training points that `seed` draws, with as many runs as training has. `observe` may be
+    any engine that counts; a fast one is passed as
+
+        lambda *what, **how: sateen.observe(*what, **how, max_events=MAX_EVENTS).satisfied
+    """
+    points = network.training_points(seed)[:LOOKED_AT]
+    (own,) = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1).tolist()  # the runs have their own seed
+    counts = observe(network.model, formula, points, runs=network.train.runs, seed=own)
+    return bool(np.ptp(counts) > 0)
+
+
+def informative_properties(
+    network: RandomNetwork, seed: int, *, observe: Observe = reference_counts
+) -> tuple[Formula | None, ...]:
+    """For each kind the first candidate, in random order, that is informative; None where no candidate is."""
+    generator = np.random.default_rng(seed)
+
+    def first(kind: Kind) -> Formula | None:
+        kept = (
+            each
+            for each in _shuffled(network.model, kind, generator)
+            if informative(network, each, seed, observe=observe)
+        )
+        return next(kept, None)
+
+    return tuple(map(first, KINDS))
+
+
+def _shuffled(model: Model, kind: Kind, generator: np.random.Generator) -> Iterator[Formula]:
+    every = candidates(model, kind)
+    return (every[place] for place in generator.permutation(len(every)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PinnedNetwork:
+    """A random network that is kept in a file, with what many runs of it gave.
+
+    `satisfied` is a read-only table of counts, a row for each of `properties` and a column for each of `points`, out
+    of `runs` runs, each of at most `max_events` events.
+    """
+
+    model: Model
+    properties: tuple[Formula, ...]
+    points: Points
+    satisfied: IntArray
+    runs: int
+    max_events: int
+
+    @property
+    def frequency(self) -> npt.NDArray[np.float64]:
+        """The share of runs that satisfy each property at each point."""
+        return self.satisfied / self.runs
+
+
+def pinned(folder: str | FilePath, reactions: int) -> PinnedNetwork:
+    """The network with so many reactions that is kept in `folder`, in the file r02_m1.json, r03_m1.json and so on."""
+    file = FilePath(folder) / f"r{reactions:02d}_m1.json"
+    if not file.is_file():
+        there = ", ".join(sorted(other.name for other in file.parent.glob("r*_m1.json"))) or "no such file"
+        raise InputError(f"{file} does not exist; the folder has {there}")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        low, high = content["space"]
+        space = Space({f"k{place}": Range(low, high, scale="log") for place in range(1, content["dimension"] + 1)})
+        properties = tuple(stl(content["properties"][kind]) for kind in KINDS)
+        satisfied = np.array([content["satisfied"][kind] for kind in KINDS], dtype=np.int64)
+        network = PinnedNetwork(
+            Model.parse(content["model"]),
+            properties,
+            space.points(content["theta"]),
+            satisfied,
+            int(content["truth_runs"]),
+            MAX_EVENTS,
+        )
+    except KeyError as error:
+        raise InputError(f"{file} has no entry {error}; it is not a pinned network") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{file} is not a pinned network: {error}") from error
+    if satisfied.shape != (len(KINDS), len(network.points)):
+        raise InputError(f"{file} has counts of shape {satisfied.shape} for {len(network.points)} points")
+    if satisfied.min() < 0 or satisfied.max() > network.runs:
+        raise InputError(f"{file} has counts outside 0 to {network.runs}, its number of runs")
+    satisfied.setflags(write=False)
+    return network

@@ -1,0 +1,286 @@
+"""The tables: ours beside the paper's, as text, Markdown and LaTeX. Pure functions from rows to lines.
+
+Errors are in hundredths and shares in percent, as the paper prints them. A star marks a figure that is worse than the
+paper's, and a dash what was refused or not published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from sateen.paper.published import Figures
+from sateen.paper.rows import LABELS, DimensionRow, Lift, Row, Spread
+
+__all__ = ["Labels", "Table", "configuration_tables", "configurations_latex", "random_latex", "random_tables"]
+
+Cells: TypeAlias = tuple[str, ...]
+_DASH: Final = "-"
+_COMPARED: Final = ("rmse", "accuracy", "uncertainty")
+_HEAD: Final[tuple[Cells, Cells]] = (
+    ("", "", "RMSE", "", "Acc", "", "Unc", "", "Wilson", "against f", "", "", "seconds", ""),
+    ("", "", "ours", "paper", "ours", "paper", "ours", "paper", "Acc", "RMSE", "cover", "nearly", "train", "predict"),
+)
+_RANDOM_HEAD: Final[tuple[Cells, Cells]] = (
+    ("", "", "RMSE", "", "Acc", "", "Unc", "", "", "Wilson", "against f", "", "", "training", ""),
+    (*_HEAD[1][:8], "SMC", *_HEAD[1][8:12], "ours, s", "paper, h"),
+)
+_RATES_COLUMNS: Final = (
+    ("smc_width", 1, 3),
+    ("wilson_accuracy", 100, 1),
+    ("rmse_truth", 100, 2),
+    ("coverage", 100, 1),
+    ("coverage_slack", 100, 1),
+)
+_BEST: Final = "For sateen the paper's figure is the best of its three methods, each figure by itself."
+_NEARLY: Final = (
+    "Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it."
+)
+_UNITS: Final = "RMSE in hundredths, Acc and coverage in percent"
+_WORSE: Final = "* worse than the paper's, in the digits that it prints."
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What is known of a test set: the noise of its labels, which no error goes below; the accuracies that f itself
+    would have; the mean width of the intervals of its frequencies, ours and published; and the runs and the standard
+    error behind the truth, None and 0 if exact.
+    """
+
+    part: str
+    noise: float
+    accuracy: float
+    wilson_accuracy: float
+    width: float
+    published_width: float | None
+    truth_runs: int | None
+    truth_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Lines of cells under one or two lines of heads, a caption above and notes below; `left` columns are words."""
+
+    heads: tuple[Cells, ...]
+    cells: tuple[Cells, ...]
+    notes: tuple[str, ...] = ()
+    caption: str = ""
+    left: int = 2
+
+    def text(self) -> str:
+        """The table in columns."""
+        lines = [self.caption] if self.caption else []
+        lines += _aligned([*self.heads, *self.cells], left=self.left)
+        lines += ["", *self.notes] if self.notes else []
+        return "\n".join(lines) + "\n"
+
+    def markdown(self) -> str:
+        """The table in Markdown, where a head is one line: that of a group goes before those of its columns."""
+        head, group = list(self.heads[-1]), ""
+        if len(self.heads) > 1:
+            for at, (over, under) in enumerate(zip(*self.heads, strict=True)):
+                group = over or group
+                head[at] = f"{group} {under}".strip()
+        sides = ["---" if at < self.left else "--:" for at in range(len(head))]
+        lines = [f"{self.caption}\n"] if self.caption else []
+        lines += [f"| {' | '.join(line)} |" for line in (head, sides, *self.cells)]
+        lines += ["", *(f"- {note.replace('*', '`*`', 1)}" for note in self.notes)] if self.notes else []
+        return "\n".join(lines) + "\n"
+
+
+def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift]) -> list[Table]:
+    """The table of the configurations, with notes below it, and that of the lift if it was calibrated."""
+    parts = list(dict.fromkeys(row.part for row in rows))
+    cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part), _plain))
+    return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
+
+
+def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
+    """The table of the random networks by number of rates."""
+    fits = max((row.fits for row in rows), default=0)
+    notes = [
+        f"By number of rates. {_UNITS}; means over up to {fits} fits, ± the half-width of their 95 % intervals.",
+        "SMC is the mean width of the 95 % intervals of the test frequencies.",
+        _BEST,
+        _NEARLY,
+        "The paper's hours are those of an A100.",
+    ]
+    if any(_is_worse(name, row.figures, row.published) for row in rows for name in _COMPARED):
+        notes.append(_WORSE)
+    notes += _refusals((str(row.rates), row.method, row.refused) for row in rows)
+    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows, "±", _plain)), tuple(notes))]
+
+
+def configurations_latex(rows: Sequence[Row], labels: Mapping[str, Labels]) -> str:
+    """The table of the configurations as a `tabular` for booktabs."""
+    body: list[str] = []
+    for part in dict.fromkeys(row.part for row in rows):
+        body += [r"    \midrule", *(_latex_line(cell) for cell in _part(part, rows, labels.get(part), _latex))]
+    groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 2), ("Wilson", 1), ("against $f$", 3), ("seconds", 2)]
+    return _tabular("ll|rr|rr|rr|r|rrr|rr", groups, _HEAD[1], body)
+
+
+def random_latex(rows: Sequence[DimensionRow]) -> str:
+    """The table of the random networks as a `tabular` for booktabs."""
+    body: list[str] = []
+    for rates in dict.fromkeys(row.rates for row in rows):
+        own = [row for row in rows if row.rates == rates]
+        body += [r"    \midrule", *(_latex_line(cell) for cell in _by_rates(own, r"$\pm$", _latex))]
+    groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 3), ("Wilson", 1), ("against $f$", 3), ("training", 2)]
+    return _tabular("ll|rr|rr|rrr|r|rrr|rr", groups, _RANDOM_HEAD[1], body)
+
+
+Mark: TypeAlias = Callable[[str], str]
+
+
+def _plain(text: str) -> str:
+    return f"{text}*"
+
+
+def _latex(text: str) -> str:
+    return rf"{text}\rlap{{$^*$}}"
+
+
+def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> Iterator[Cells]:
+    """The lines of a configuration: its methods, then what is known of its test set."""
+    name = part
+    for row in rows:
+        if row.part == part:
+            yield (name, _method(row.method, row.kinds), *_figures(row, mark))
+            name = ""
+    if labels is not None:
+        noise, accuracy = _number(labels.noise, 100, 2), _number(labels.accuracy, 100, 2)
+        width, published = f"{labels.width:.4f}", _number(labels.published_width, 1, 3)
+        wilson = _number(labels.wilson_accuracy, 100, 2)
+        yield ("", "test set", noise, "", accuracy, "", width, published, wilson, *[""] * 5)
+
+
+def _figures(row: Row, mark: Mark) -> Iterator[str]:
+    ours, theirs = row.figures, row.published
+    for name, factor, digits in (("rmse", 100, 2), ("accuracy", 100, 2), ("uncertainty", 1, 3)):
+        text = _number(ours.get(name), factor, digits)
+        yield mark(text) if name in row.worse else text
+        yield _number(getattr(theirs, name), factor, digits)
+    yield _number(ours.get("wilson_accuracy"), 100, 2)
+    yield _number(ours.get("rmse_truth"), 100, 2)
+    yield _number(ours.get("coverage"), 100, 1)
+    yield _number(ours.get("coverage_slack"), 100, 1)
+    yield _seconds(ours.get("seconds"))
+    yield _seconds(ours.get("evaluation"))
+
+
+def _by_rates(rows: Sequence[DimensionRow], plus_minus: str, mark: Mark) -> Iterator[Cells]:
+    last = 0
+    for row in rows:
+        ours, theirs = row.figures, row.published
+        cells = [str(row.rates) if row.rates != last else "", _method(row.method, row.kinds)]
+        for name, factor, digits in (("rmse", 100, 2), ("accuracy", 100, 1), ("uncertainty", 1, 3)):
+            text = _spread(ours.get(name), factor, digits, plus_minus)
+            cells += [mark(text) if _is_worse(name, ours, theirs) else text]
+            cells += [_number(getattr(theirs, name), factor, digits)]
+        for name, factor, digits in _RATES_COLUMNS:
+            cells.append(_number(_mean(ours.get(name)), factor, digits))
+        cells += [_seconds(_mean(ours.get("seconds"))), _number(theirs.hours, 1, 1)]
+        yield tuple(cells)
+        last = row.rates
+
+
+def _is_worse(name: str, ours: Mapping[str, Spread], theirs: Figures) -> bool:
+    known: float | None = getattr(theirs, name)
+    found = ours.get(name)
+    if known is None or found is None:
+        return False
+    digits = 2 if name == "accuracy" else 3
+    return (found.mean - known) * (1 if name == "accuracy" else -1) < -0.5 * 10.0**-digits
+
+
+def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
+    fits = sorted({row.fits for row in rows if row.fits})
+    over = " to ".join(dict.fromkeys(map(str, (fits[0], fits[-1])))) if fits else "0"
+    sets = "training set" if over == "1" else "training sets"
+    yield f"{_UNITS}; means over {over} {sets}, the shortest of the times."
+    yield _BEST
+    yield _NEARLY
+    yield "The first fit of a network in a process compiles it, and takes some seconds longer."
+    yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;"
+    yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
+    if any(row.worse for row in rows):
+        yield _WORSE
+    for own in labels.values():
+        if own.truth_runs is not None:
+            about = f"is the share of {own.truth_runs:,} runs, with a standard error of {100 * own.truth_error:.2f}"
+            yield f"{own.part}: f {about} in the mean square, which adds to errors and takes from coverage."
+    yield from _refusals((row.part, row.method, row.refused) for row in rows)
+
+
+def _refusals(found: Iterator[tuple[str, str, str]]) -> Iterator[str]:
+    for name, method, why in found:
+        if why:
+            yield f"{name}, {LABELS[method]}: {why}"
+
+
+def _lift_table(lifts: Mapping[str, Lift]) -> Table:
+    first = next(iter(lifts.values()))
+    caption = (
+        f"The lift of sateen, {len(first.coverages)} calibrations each, that promise {100 * first.level:g} % coverage "
+        f"with confidence {100 * first.confidence:g} %:"
+    )
+    head = ("", "points x runs", "width", "coverage", "least", "below", "p")
+    cells = tuple(
+        (
+            name,
+            f"{own.points} x {own.runs}",
+            f"{own.width:.4f}",
+            f"{100 * own.coverage:.1f}",
+            f"{100 * min(own.coverages):.1f}",
+            f"{own.failures} of {len(own.coverages)}",
+            f"{own.p:.2g}",
+        )
+        for name, own in lifts.items()
+    )
+    return Table((head,), cells, caption=caption, left=1)
+
+
+def _method(method: str, kinds: Sequence[str]) -> str:
+    return f"sateen ({', '.join(kinds)})" if method == "default" and kinds else LABELS[method]
+
+
+def _number(value: float | None, factor: float, digits: int) -> str:
+    return _DASH if value is None else f"{factor * value:.{digits}f}"
+
+
+def _seconds(value: float | None) -> str:
+    return _DASH if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _mean(found: Spread | None) -> float | None:
+    return None if found is None else found.mean
+
+
+def _spread(found: Spread | None, factor: float, digits: int, plus_minus: str) -> str:
+    text = _number(_mean(found), factor, digits)
+    if found is None or found.half is None:
+        return text
+    return f"{text} {plus_minus} {factor * found.half:.{digits}f}"
+
+
+def _aligned(rows: Sequence[Cells], left: int) -> list[str]:
+    """The rows as lines of columns, the first `left` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        lines.append("  ".join(c.ljust(w) if at < left else c.rjust(w) for at, (c, w) in enumerate(cells)).rstrip())
+    return lines
+
+
+def _latex_line(cells: Cells) -> str:
+    told = [r"--" if cell == _DASH else cell for cell in cells]
+    return "    " + " & ".join(told) + r" \\"
+
+
+def _tabular(columns: str, groups: Sequence[tuple[str, int]], head: Cells, body: Sequence[str]) -> str:
+    spans = [f"\\multicolumn{{{count}}}{{c}}{{{name}}}" if name else " & ".join([""] * count) for name, count in groups]
+    lines = [f"\\begin{{tabular}}{{{columns}}}", r"    \toprule", "    " + " & ".join(spans) + r" \\"]
+    return "\n".join([*lines, _latex_line(head), *body, r"    \bottomrule", r"\end{tabular}"]) + "\n"

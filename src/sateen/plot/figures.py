@@ -1,0 +1,284 @@
+"""Pictures, drawn by matplotlib: the one place that knows it.
+
+Every function draws on the Axes it is given, or on a new figure of its own, and returns the Axes. pyplot and its
+global list of figures are never used. What is learned is drawn in figures_learning.py, and found here by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import PurePath
+from textwrap import shorten
+from typing import Any, Final, TypeAlias
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.path import Path
+from sateen.core.proportions import wilson
+from sateen.core.text import values_text
+from sateen.plot.learning import learned, prediction, record
+from sateen.plot.style import (
+    COLOURS,
+    FAINT,
+    FONT_SIZE,
+    POINTS_DRAWN_AS_LINES,
+    dress,
+    label_axis,
+    new_axes,
+    new_figure,
+)
+
+__all__ = [
+    "explanation",
+    "learned",
+    "observations",
+    "path",
+    "path_with_explanation",
+    "prediction",
+    "record",
+    "save",
+]
+
+Span: TypeAlias = tuple[float, float]
+Lane: TypeAlias = tuple[str, int, Iterable[Span], Iterable[Span]]
+
+_STROKES: Final = ("-", "--", ":", "-.")  # a new one each time the colours have been through
+_HOLDS: Final = COLOURS[0]
+_UNKNOWN: Final = "#8C8C8C"
+
+_MONOSPACE_WIDTH: Final = 0.64  # of a character, in font sizes: 0.60 in print, up to 0.64 on a grid of pixels
+_LABEL_LENGTH: Final = 56  # characters of a formula beside its lane, the indentation not counted
+_INDENTATION: Final = 2  # characters for each step into the formula
+_LANE_INCHES: Final = 0.3  # of height for each lane
+
+# What makes two runs write the same bytes: no date, and identifiers that depend on the drawing alone.
+_UNDATED: Final[dict[str, dict[str, None]]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+_SALT: Final = {"svg.hashsalt": "sateen"}
+
+
+def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None = None) -> Axes:
+    """The species of a path as steps over time, up to its end; all of them, or the ones named.
+
+    A species has the same colour whichever others are drawn, so paths of one model may share an Axes. The legend
+    stands beside the data, in the order in which the lines end.
+    """
+    chosen = path.species if species is None else (species,) if isinstance(species, str) else tuple(species)
+    columns = [path.column(name) for name in chosen]
+    axes = new_axes(6.4, 3.4) if ax is None else ax
+    seen = np.append(np.diff(path.times) > 0, True)  # of jumps at the same time, the last
+    times = np.append(path.times[seen], path.end)
+    for name, column in zip(chosen, columns, strict=True):
+        values = np.append(column[seen], column[-1])
+        rank = path.species.index(name)
+        axes.plot(
+            times,
+            values,
+            drawstyle="steps-post",
+            color=COLOURS[rank % len(COLOURS)],
+            linestyle=_STROKES[rank // len(COLOURS) % len(_STROKES)],
+            linewidth=1.6,
+            marker="" if path.end > 0 else "o",  # a path that is known at one instant only is a point
+            rasterized=len(times) > POINTS_DRAWN_AS_LINES,
+            label=name,
+        )
+    whole = all(np.array_equal(column, np.round(column)) for column in columns)
+    dress(axes)
+    axes.set_xlabel("time", fontsize=FONT_SIZE)
+    axes.margins(x=0 if path.end > 0 else None)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
+    _legend_beside(axes)
+    axes.set_ylabel("count" if whole else "value", fontsize=FONT_SIZE)
+    return axes
+
+
+def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None) -> Axes:
+    """When each subformula holds: a lane for each row `(label, depth, true_intervals, unknown_intervals)`.
+
+    A bar where it holds, hatched grey where that is unknown, a thin line where it does not hold; a diamond is a single
+    instant. Intervals are `(start, stop)` pairs, of which the part in [0, end] is drawn.
+    """
+    lanes = [(_elided(label), depth, _within(true, end), _within(unknown, end)) for label, depth, true, unknown in rows]
+    labels = [" " * (_INDENTATION * depth) + label for label, depth, _, _ in lanes]
+    axes = new_axes(4.8 + _width(labels) / 72, 0.9 + _LANE_INCHES * len(lanes)) if ax is None else ax
+    for height, (_, _, true, unknown) in enumerate(lanes):
+        axes.plot([0, end], [height, height], color=FAINT, linewidth=1.0, zorder=1)
+        _bars(axes, unknown, height, facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////")
+        _bars(axes, true, height, facecolor=_HOLDS, edgecolor=_HOLDS)
+        _instants(axes, unknown, height, markerfacecolor="white", markeredgecolor=_UNKNOWN)
+        _instants(axes, true, height, markerfacecolor=_HOLDS, markeredgecolor="white")
+    dress(axes)
+    axes.set_xlabel("time", fontsize=FONT_SIZE)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(0, end) if end > 0 else axes.set_xlim(-0.5, 0.5)
+    axes.set_ylim(max(len(lanes), 1) - 0.5, -0.5)  # the formula itself on top
+    axes.grid(axis="x", color=FAINT, linewidth=0.6)
+    _label_lanes(axes, labels)
+    _legend_above(axes, [true for _, _, true, _ in lanes], [unknown for _, _, _, unknown in lanes])
+    return axes
+
+
+def observations(obs: Observations, ax: Axes | None = None) -> Axes:
+    """The frequencies at each point: over one parameter with 95 % intervals, over two as colours.
+
+    An interval is Wilson's, from the least frequency that the undecided runs leave open to the greatest; that range
+    itself is a grey band behind it. A point with undecided runs is hollow, or ringed; one without runs is left out.
+    """
+    seen = obs[obs.trials > 0]
+    axes = new_axes(6.4, 3.4 if len(obs.space) == 1 else 4.8) if ax is None else ax
+    low, high = seen.frequency_bounds.T
+    middle, open_ended = (low + high) / 2, seen.undecided > 0
+    names, ranges = obs.space.names, list(obs.space.ranges.values())
+    dress(axes)
+    label_axis(axes, "x", names[0], ranges[0])
+    x = seen.theta[:, 0]
+    if len(names) == 1:
+        below, above = wilson(low, seen.trials)[0], wilson(high, seen.trials)[1]
+        look: dict[str, Any] = {"rasterized": len(seen) > POINTS_DRAWN_AS_LINES}
+        axes.vlines(x[open_ended], low[open_ended], high[open_ended], color=FAINT, linewidth=5.0, zorder=1, **look)
+        axes.vlines(x, below, above, color=_HOLDS, linewidth=0.8, alpha=0.6, zorder=2, **look)
+        for chosen, face in ((~open_ended, _HOLDS), (open_ended, "white")):
+            axes.plot(x[chosen], middle[chosen], "o", color=_HOLDS, markerfacecolor=face, markersize=3.5, **look)
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_ylabel("frequency", fontsize=FONT_SIZE)
+        axes.grid(axis="y", color=FAINT, linewidth=0.6)
+        return axes
+    edges = np.where(open_ended, COLOURS[1], "none")
+    shape = axes.scatter(x, seen.theta[:, 1], c=middle, vmin=0, vmax=1, cmap="cividis", s=18, edgecolors=edges.tolist())
+    shape.set_rasterized(len(seen) > POINTS_DRAWN_AS_LINES)
+    label_axis(axes, "y", names[1], ranges[1])
+    axes.figure.colorbar(shape, ax=axes).set_label("frequency", fontsize=FONT_SIZE)
+    return axes
+
+
+def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
+    """Write a figure, or the figure of an Axes, as .svg, .pdf or .png by the suffix of `file`.
+
+    The same drawing gives the same bytes.
+    """
+    suffix = PurePath(file).suffix.lower()
+    if suffix not in _UNDATED:
+        raise InputError(f"cannot save a figure as {PurePath(file).name}; end the name in .svg, .pdf or .png")
+    figure = drawn.figure
+    if isinstance(figure, SubFigure):
+        figure = figure.figure
+    with mpl.rc_context(_SALT):  # type: ignore[arg-type]
+        figure.savefig(file, format=suffix[1:], dpi=200, bbox_inches="tight", metadata=_UNDATED[suffix])
+
+
+def _labelled(axes: Axes) -> dict[str, Line2D]:
+    """The first line of each name, the one that ends highest first."""
+    lines: dict[str, Line2D] = {}
+    for line in axes.get_lines():
+        name = str(line.get_label())
+        if not name.startswith("_child"):  # matplotlib's name for what has none
+            lines.setdefault(name, line)
+    return dict(sorted(lines.items(), key=lambda item: -float(np.asarray(item[1].get_ydata())[-1])))
+
+
+def _legend_beside(axes: Axes) -> None:
+    """A legend to the right of the data, where it hides none."""
+    lines = _labelled(axes)
+    legend = axes.legend(
+        list(lines.values()),
+        [str(place) for place in range(len(lines))],
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        fontsize=FONT_SIZE,
+        handlelength=1.6,
+        ncols=1 + (len(lines) - 1) // 16,
+    )
+    # Names are put in afterwards: in `legend` one that begins with "_" is left out, and "$" is mathematics.
+    for text, name in zip(legend.get_texts(), lines, strict=True):
+        text.set(text=name, parse_math=False)
+
+
+def _within(spans: Iterable[Span], end: float) -> list[Span]:
+    """The parts of the intervals that lie in [0, end]."""
+    clipped = [(max(float(start), 0.0), min(float(stop), end)) for start, stop in spans]
+    return [(start, stop) for start, stop in clipped if start <= stop]
+
+
+def _bars(axes: Axes, spans: list[Span], height: int, **look: Any) -> None:
+    # The edge makes an interval that is shorter than a pixel visible all the same.
+    if lasting := [(start, stop - start) for start, stop in spans if start < stop]:
+        axes.broken_barh(lasting, (height - 0.27, 0.54), linewidth=0.8, zorder=2, **look)
+
+
+def _instants(axes: Axes, spans: list[Span], height: int, **look: Any) -> None:
+    if times := [start for start, stop in spans if start == stop]:
+        heights = [height] * len(times)
+        axes.plot(times, heights, linestyle="", marker="D", markersize=6.5, clip_on=False, zorder=3, **look)
+
+
+def _label_lanes(axes: Axes, labels: list[str]) -> None:
+    """Labels left of the lanes, all beginning on one line so that the indentation shows."""
+    axes.set_yticks(range(len(labels)), labels, family="monospace", fontsize=FONT_SIZE, ha="left", parse_math=False)
+    axes.tick_params(axis="y", length=0, pad=_width(labels) + 8)
+
+
+def _width(labels: list[str]) -> float:
+    """The width of the longest label, in points."""
+    return max(map(len, labels), default=0) * _MONOSPACE_WIDTH * FONT_SIZE
+
+
+def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]]) -> None:
+    """What the marks mean, above the lanes; only the marks that are there."""
+    instant = any(start == stop for spans in true + unknown for start, stop in spans)
+    handles: list[Artist] = [Patch(color=_HOLDS, label="holds")]
+    if any(unknown):
+        handles.append(Patch(facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////", label="unknown"))
+    if instant:
+        handles.append(Line2D([], [], color=_HOLDS, linestyle="", marker="D", markersize=6, label="a single instant"))
+    axes.legend(
+        handles=handles,
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=len(handles),
+        frameon=False,
+        fontsize=FONT_SIZE,
+        borderaxespad=0.2,
+    )
+
+
+def _elided(label: str) -> str:
+    """A label that is not too long; of a long one the middle goes, because both ends tell formulas apart."""
+    if len(label) <= _LABEL_LENGTH:
+        return label
+    kept = _LABEL_LENGTH - 1
+    return f"{label[: kept - kept // 2]}…{label[-(kept // 2) :]}"
+
+
+def path_with_explanation(path: Path, explained: Any) -> Figure:
+    """A path above, and below it, over the same time, when each part of a formula holds.
+
+    `explained` is what `sateen.explain` returns. The lanes bear their labels on top, so that both panels are wide.
+    """
+    lanes = explained.lanes
+    labels = [" " * (_INDENTATION * depth) + _elided(label) for label, depth, _, _ in lanes]
+    heights = (2.8, 0.45 * len(labels))
+    figure = new_figure(7.2, 0.9 + sum(heights))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=heights)
+    path.plot(ax=upper)
+    explanation([("", 0, holds, unknown) for _, _, holds, unknown in lanes], explained.end, ax=lower)
+    for height, label in enumerate(labels):
+        place = {"xytext": (2, 1), "textcoords": "offset points", "va": "bottom", "parse_math": False}
+        lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=FONT_SIZE, **place)
+    lower.set_ylim(max(len(labels), 1) - 0.6, -0.8)  # room for the topmost label
+    values = values_text(path.values)
+    titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explained.verdict}"
+    for axes, title in zip((upper, lower), titles, strict=True):
+        axes.set_title(title, loc="left", fontsize=FONT_SIZE, parse_math=False)
+    upper.set_xlabel("")
+    return figure

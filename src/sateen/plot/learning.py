@@ -1,0 +1,318 @@
+"""Pictures of what was learned: predictions with their intervals, how a fit went, and a whole posterior.
+
+A curve over one parameter, colours over two, and slices through the middle of the space over more. Wherever an
+interval is drawn, its claim stands below it.
+"""
+
+from __future__ import annotations
+
+import math
+from textwrap import fill
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.prediction import Prediction
+from sateen.core.space import Points, Space
+from sateen.core.text import percent
+from sateen.plot.style import (
+    COLOURS,
+    FAINT,
+    FONT_SIZE,
+    POINTS_DRAWN_AS_LINES,
+    SMALL_FONT_SIZE,
+    FloatArray,
+    caption,
+    dress,
+    label_axis,
+    new_axes,
+    new_figure,
+)
+
+__all__ = ["learned", "prediction", "record"]
+
+_MEAN: Final = COLOURS[0]
+_TRUTH: Final = COLOURS[1]
+_DOTS: Final = "#7F7F7F"
+_FEW: Final = 24  # points that are drawn one by one, for what lies between them was not predicted
+_CURVE: Final = 200  # values of a parameter along a curve
+_MAP: Final = 100  # values of each parameter on a map
+_MOST_SLICES: Final = 12
+_SLICES_IN_A_ROW: Final = 4
+_COLOURS_OF_MEANS: Final = "cividis"
+_COLOURS_OF_WIDTHS: Final = "magma"
+_COLOURS_OF_ERRORS: Final = "PuOr"
+_RIM: Final = 0.07  # of a map, where contours bear no numbers
+_SETTLED: Final = 0.1  # of the steps are left out when the picture of a fit is scaled, if they would hide the others
+_DWARFS: Final = 5.0  # times the height of all the others is too high
+
+
+def prediction(prediction: Prediction, ax: Axes | None = None) -> Axes:
+    """The mean and the intervals over one parameter, with their claim; over two, the mean as colours.
+
+    A grid over two parameters has contours too; other points are dots. Where few points are given over one parameter
+    they stand alone, with no line between them.
+    """
+    dimension = len(prediction.points.space)
+    axes = new_axes(6.4, 3.8 if dimension == 1 else 4.8) if ax is None else ax
+    if dimension == 1:
+        _curve(axes, prediction)
+        mean, interval = ("Dot", "Bar") if len(prediction) <= _FEW else ("Line", "Band")
+        caption(axes, f"{mean}: mean. {interval}: {prediction.claim}.")
+    else:
+        _map(axes, prediction.points, prediction.mean, "mean probability", _COLOURS_OF_MEANS)
+    return axes
+
+
+def record(record: Any, ax: Axes | None = None) -> Axes:
+    """The objective of a fit by step, under its verdict.
+
+    Where the first steps rise so far that they would flatten all the others, they leave the picture, and a note says
+    where they began.
+    """
+    axes = new_axes(6.4, 3.4) if ax is None else ax
+    dress(axes)
+    few = len(record.steps) <= _FEW
+    axes.plot(record.steps, record.values, color=_MEAN, linewidth=1.4, marker="o" if few else "", markersize=3.5)
+    axes.set_xlabel("step", fontsize=FONT_SIZE)
+    axes.set_ylabel(record.objective, fontsize=FONT_SIZE)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+    verdict = fill(f"{record.verdict}, {record.seconds:.3g} s", 90)
+    axes.set_title(verdict, loc="left", fontsize=FONT_SIZE, parse_math=False)
+    values = record.values[np.isfinite(record.values)]
+    later = values[math.ceil(_SETTLED * len(values)) :]
+    if len(later) > 2 and np.ptp(values) > _DWARFS * np.ptp(later) > 0:
+        margin = 0.06 * np.ptp(later)
+        axes.set_ylim(later.min() - margin, later.max() + margin)
+        place: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right"}
+        axes.annotate(f"begins at {values[0]:,.4g}", (0.99, 0.04), fontsize=FONT_SIZE, color=_DOTS, **place)
+    return axes
+
+
+def learned(posterior: Any, observations: Observations | None = None, truth: npt.ArrayLike | None = None) -> Figure:
+    """A whole posterior: what was learned over its space, and how surely.
+
+    Over one parameter the mean and the 95 % interval among the frequencies of `observations`, by default those of the
+    training; over two the mean, and beside it the width of the interval and where the observations are; over more a
+    slice through the middle of the space for each parameter that matters, the most important first. `truth` has the
+    probability at each of the observations' points, and is drawn over one or two parameters.
+    """
+    space = posterior.space
+    if not space.names:
+        raise InputError(f"no parameter varies in {space!r}, so there is nothing to draw")
+    if len(space) > 2 and (observations is not None or truth is not None):
+        raise InputError(f"observations and truth are drawn over one or two parameters, and here vary {len(space)}")
+    seen = posterior.training.observations if observations is None else observations
+    if seen.space.names != space.names:
+        raise InputError(f"these observations are in {seen.space!r}, and the posterior in {space!r}; give others")
+    known = None if truth is None else np.asarray(truth, dtype=np.float64)
+    if known is not None and known.shape != (len(seen),):
+        raise InputError(f"truth has the shape {known.shape}, for {len(seen)} points; give a probability for each")
+    if len(space) > 2:
+        return _slices(posterior)
+    return (_curve_with_observations if len(space) == 1 else _maps)(posterior, seen, known)
+
+
+def _curve(axes: Axes, predicted: Prediction) -> None:
+    """Mean and interval over the only parameter; few points stand alone."""
+    ((name, own),) = predicted.points.space.ranges.items()
+    order = np.argsort(predicted.points.theta[:, 0], kind="stable")
+    x = predicted.points.theta[order, 0]
+    mean, lower, upper = (column[order] for column in (predicted.mean, predicted.lower, predicted.upper))
+    label = f"{percent(predicted.level)} interval"
+    dress(axes)
+    if len(x) <= _FEW:
+        axes.vlines(x, lower, upper, color=_MEAN, linewidth=2.0, alpha=0.4, label=label)
+        axes.plot(x, mean, "o", color=_MEAN, markersize=4.0, label="mean")
+    else:
+        axes.fill_between(x, lower, upper, color=_MEAN, alpha=0.25, linewidth=0, label=label)
+        axes.plot(x, mean, color=_MEAN, linewidth=1.6, label="mean")
+        axes.margins(x=0)
+    _probabilities(axes)
+    label_axis(axes, "x", name, own)
+
+
+def _probabilities(axes: Axes) -> None:
+    """A vertical scale of probabilities, which ends where they do."""
+    axes.set_ylabel("probability", fontsize=FONT_SIZE)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, -0.03), min(high, 1.03))
+
+
+def _curve_with_observations(posterior: Any, seen: Observations, truth: FloatArray | None) -> Figure:
+    figure = new_figure(6.4, 4.2)
+    axes = figure.add_subplot()
+    some = seen.trials > 0
+    low, high = seen.frequency_bounds[some].T
+    x = seen.theta[some, 0]
+    look: dict[str, Any] = {"rasterized": len(x) > POINTS_DRAWN_AS_LINES, "zorder": 1.5}
+    decided = low == high
+    axes.plot(x[decided], low[decided], ".", color=_DOTS, markersize=3.0, label="frequency", **look)
+    if not decided.all():
+        axes.vlines(x[~decided], low[~decided], high[~decided], color=_DOTS, linewidth=0.8, label="undecided", **look)
+    predicted = posterior.predict(posterior.space.grid(_CURVE))
+    _curve(axes, predicted)
+    if truth is not None:
+        order = np.argsort(seen.theta[:, 0], kind="stable")
+        axes.plot(seen.theta[order, 0], truth[order], "--", color=_TRUTH, linewidth=1.2, label="truth")
+    _title(figure, posterior)
+    axes.legend(frameon=False, fontsize=FONT_SIZE, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    caption(axes, f"Band: {predicted.claim}.")
+    return figure
+
+
+def _title(figure: Figure, posterior: Any, rest: str = "") -> None:
+    """What was asked, and who learned it."""
+    formula = str(posterior.training.observations.provenance.get("formula") or "")
+    words = fill(f"{formula or 'probability'}, by {posterior.kind}{rest}", int(13.5 * figure.get_figwidth()))
+    figure.suptitle(words, x=0.01, ha="left", fontsize=FONT_SIZE, parse_math=False)
+
+
+def _map(axes: Axes, points: Points, values: FloatArray, label: str, colours: str) -> None:
+    """Values over two parameters: colours with contours on a grid, coloured dots elsewhere."""
+    _plane(axes, points.space)
+    top = float(values.max(initial=0.0))
+    look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0 if top > 0.5 else top or 1.0}
+    grid = _as_grid(points, values)
+    if grid is None:
+        x, y = points.theta.T
+        shape: Any = axes.scatter(x, y, c=values, s=18, rasterized=len(points) > POINTS_DRAWN_AS_LINES, **look)
+    else:
+        across, up, table = grid
+        shape = axes.pcolormesh(across, up, table, shading="gouraud", rasterized=True, **look)
+        _contours(axes, across, up, table, look["vmax"])
+    _short_ticks(axes)
+    _colour_bar(axes, shape, label)
+
+
+def _plane(axes: Axes, space: Space) -> None:
+    """Axes for the two parameters of a space."""
+    dress(axes)
+    for which, (name, own) in zip("xy", space.ranges.items(), strict=True):
+        label_axis(axes, which, name, own)
+
+
+def _colour_bar(axes: Axes, shape: Any, label: str) -> None:
+    bar = axes.figure.colorbar(shape, ax=axes)
+    bar.set_label(label, fontsize=FONT_SIZE)
+    bar.ax.tick_params(labelsize=FONT_SIZE)
+
+
+def _as_grid(points: Points, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Both axes and the table of values, a row for each value of the second parameter; None if it is no grid."""
+    across, column = np.unique(points.theta[:, 0], return_inverse=True)
+    up, row = np.unique(points.theta[:, 1], return_inverse=True)
+    if min(len(across), len(up)) < 2 or len(across) * len(up) != len(points):
+        return None
+    table = np.full((len(up), len(across)), np.nan)
+    table[row, column] = values
+    return (across, up, table) if np.isfinite(table).all() else None
+
+
+def _contours(axes: Axes, across: FloatArray, up: FloatArray, table: FloatArray, top: float) -> None:
+    if np.ptp(table) < 1e-9:
+        return
+    ticks = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(float(table.min()), float(table.max()))
+    levels = ticks[(table.min() < ticks) & (ticks < table.max())]
+    if not levels.size:
+        return
+    shades = ["white" if level < 0.5 * top else "black" for level in levels]  # the colours begin dark and end pale
+    drawn = axes.contour(across, up, table, levels=levels, colors=shades, linewidths=0.8)
+    # A number on the rim would stand on the title or on an axis, so only those within are kept.
+    tried = axes.clabel(drawn, fontsize=FONT_SIZE - 2, fmt="%g", inline=False)
+    places = [text.get_position() for text in tried]
+    for text in tried:
+        text.remove()
+    shares = axes.transAxes.inverted().transform(axes.transData.transform(np.reshape(places, (-1, 2))))
+    kept = [place for place, share in zip(places, shares, strict=True) if np.abs(share - 0.5).max() < 0.5 - _RIM]
+    if kept:
+        axes.clabel(drawn, fontsize=FONT_SIZE - 2, fmt="%g", manual=kept)
+
+
+def _short_ticks(axes: Axes) -> None:
+    """On a log scale of less than two decades, some ticks between the powers of ten have numbers too."""
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and low > 0 and high / low < 100:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+
+
+def _maps(posterior: Any, seen: Observations, truth: FloatArray | None) -> Figure:
+    """The mean, the width of the interval, and the error where the truth is known, side by side."""
+    panels = 2 if truth is None else 3
+    figure = new_figure(4.7 * panels, 4.4)
+    axes = figure.subplots(1, panels)
+    predicted = posterior.predict(posterior.space.grid(_MAP))
+    _map(axes[0], predicted.points, predicted.mean, "mean probability", _COLOURS_OF_MEANS)
+    axes[0].set_title("mean", loc="left", fontsize=FONT_SIZE)
+    _map(axes[1], predicted.points, predicted.width, "width of the interval", _COLOURS_OF_WIDTHS)
+    size = float(np.clip(3000 / max(len(seen), 1), 0.3, 6.0))
+    x, y = seen.theta.T
+    axes[1].scatter(x, y, s=size, color=COLOURS[5], linewidths=0, rasterized=len(seen) > POINTS_DRAWN_AS_LINES)
+    axes[1].set_title(f"width at {percent(predicted.level)}; dots: observations", loc="left", fontsize=FONT_SIZE)
+    caption(axes[1], f"Interval: {predicted.claim}.")
+    _title(figure, posterior)
+    if truth is not None:
+        _errors(axes[2], seen.points, posterior.predict(seen.points, extrapolate=True).mean - truth)
+    return figure
+
+
+def _errors(axes: Axes, points: Points, error: FloatArray) -> None:
+    _plane(axes, points.space)
+    most = float(np.abs(error).max(initial=0.0)) or 1.0
+    look: dict[str, Any] = {"cmap": _COLOURS_OF_ERRORS, "vmin": -most, "vmax": most, "edgecolors": FAINT}
+    x, y = points.theta.T
+    shape = axes.scatter(x, y, c=error, s=18, linewidths=0.4, **look)
+    _short_ticks(axes)
+    size = np.sqrt(np.mean(error**2)) if error.size else 0.0
+    axes.set_title(f"mean less truth; root mean square {size:.3g}", loc="left", fontsize=FONT_SIZE)
+    _colour_bar(axes, shape, "mean less truth")
+
+
+def _slices(posterior: Any) -> Figure:
+    """For each parameter that matters, mean and interval along it with the others in the middle of their ranges."""
+    space = posterior.space
+    ranked = [name for name, steepness in posterior.importance().items() if steepness > 0] or list(space.names)
+    shown = ranked[:_MOST_SLICES]
+    rows = math.ceil(len(shown) / _SLICES_IN_A_ROW)
+    columns = math.ceil(len(shown) / rows)
+    figure = new_figure(1.2 + 2.2 * columns, 1.2 + 2.1 * rows)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    middle = {name: float(own.from_unit(0.0)) for name, own in space.ranges.items()}
+    for axes, name in zip(panels, shown, strict=False):
+        own = space.ranges[name]
+        along = own.from_unit(np.linspace(-1.0, 1.0, _CURVE))
+        predicted = posterior.predict({**middle, name: along})
+        dress(axes)
+        axes.fill_between(along, predicted.lower, predicted.upper, color=_MEAN, alpha=0.25, linewidth=0)
+        axes.plot(along, predicted.mean, color=_MEAN, linewidth=1.6)
+        axes.margins(x=0)
+        label_axis(axes, "x", name, own)
+        _short_ticks(axes)
+    for axes in panels:
+        _probabilities(axes)
+        if axes not in panels[::columns]:
+            axes.set_ylabel("")
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
+    _title(figure, posterior, ": slices through the middle of the space, the most important parameter first")
+    words = f"Band: {predicted.claim}.{_left_out(space, ranked, shown)}"
+    width = int(18 * figure.get_figwidth())
+    figure.supxlabel(fill(words, width), x=0.01, ha="left", fontsize=SMALL_FONT_SIZE, parse_math=False)
+    return figure
+
+
+def _left_out(space: Space, ranked: list[str], shown: list[str]) -> str:
+    """Which parameters have no picture, and why."""
+    flat = [name for name in space.names if name not in ranked]
+    words = f" {len(ranked) - len(shown)} parameters that matter less are not drawn." if ranked[len(shown) :] else ""
+    return words + (f" The mean does not depend on {', '.join(flat)}." if flat else "")

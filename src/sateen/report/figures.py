@@ -1,0 +1,98 @@
+"""The pictures of a report that only a report has, for papers: drawn with what all figures share.
+
+What was learned and single runs are drawn by `sateen.plot.figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sateen.core.observations import Observations
+from sateen.core.text import percent
+from sateen.plot.figures import prediction
+from sateen.plot.style import (
+    COLOURS,
+    FAINT,
+    FONT_SIZE,
+    POINTS_DRAWN_AS_LINES,
+    caption,
+    dress,
+    label_axis,
+    new_axes,
+)
+from sateen.report.data import Guarded
+
+__all__ = ["coverage", "guaranteed", "parameters"]
+
+_CURVE: Final = 201
+_MAP: Final = 60
+_GREY: Final = "#7F7F7F"
+
+
+def guaranteed(guarantee: Guarded, train: Observations) -> Any:
+    """The guaranteed intervals over one parameter among the training frequencies; over two, how wide they are."""
+    return (_band if len(train.space) == 1 else _widths)(guarantee, train)
+
+
+def _band(guarantee: Guarded, train: Observations) -> Any:
+    axes = new_axes(6.4, 4.2)
+    some = train.trials > 0
+    middle = train.frequency_bounds[some].mean(axis=1)
+    look: dict[str, Any] = {"rasterized": len(middle) > POINTS_DRAWN_AS_LINES, "zorder": 1.5}
+    axes.plot(train.theta[some, 0], middle, ".", color=_GREY, markersize=3.0, **look)
+    return prediction(guarantee.predict(train.space.grid(_CURVE)), ax=axes)
+
+
+def _widths(guarantee: Guarded, train: Observations) -> Any:
+    axes = new_axes(6.0, 4.8)
+    dress(axes)
+    predicted = guarantee.predict(train.space.grid(_MAP))
+    across, up = (predicted.points.theta[:, column].reshape(_MAP, _MAP) for column in (0, 1))
+    table = predicted.width.reshape(_MAP, _MAP)
+    look: dict[str, Any] = {"cmap": "magma", "vmin": 0.0, "shading": "gouraud", "rasterized": True}
+    shape = axes.pcolormesh(across, up, table, **look)
+    dots: dict[str, Any] = {"s": 2.0, "color": COLOURS[5], "linewidths": 0}
+    axes.scatter(*train.theta.T, rasterized=len(train) > POINTS_DRAWN_AS_LINES, **dots)
+    for which, (name, own) in zip("xy", train.space.ranges.items(), strict=True):
+        label_axis(axes, which, name, own)
+    bar = axes.figure.colorbar(shape, ax=axes)
+    bar.set_label("width of the guaranteed interval", fontsize=FONT_SIZE)
+    caption(axes, f"Dots: training points. Interval: {predicted.claim}.")
+    return axes
+
+
+def parameters(matter: Sequence[Mapping[str, Any]]) -> Any:
+    """Which parameters matter, as bars, the most important on top."""
+    axes = new_axes(5.2, 0.8 + 0.28 * len(matter))
+    dress(axes)
+    axes.barh(range(len(matter)), [one["steepness"] for one in matter], height=0.62, color=COLOURS[0])
+    axes.set_yticks(range(len(matter)), [one["name"] for one in matter], fontsize=FONT_SIZE, parse_math=False)
+    axes.invert_yaxis()
+    axes.grid(axis="x", color=FAINT, linewidth=0.6)
+    axes.set_xlabel("root mean square of the derivative, the whole range being 1", fontsize=FONT_SIZE)
+    return axes
+
+
+def coverage(covered: Mapping[str, Any]) -> Any:
+    """Nominal against actual coverage at the test points, and behind it where a right belief would lie."""
+    axes = new_axes(4.4, 4.2)
+    dress(axes)
+    levels, noise = covered["levels"], covered["noise"]
+    axes.fill_between(
+        levels, noise["low"], noise["high"], color=FAINT, linewidth=0, label=f"a right {covered['method']}, 95 %"
+    )
+    axes.plot([0, 1], [0, 1], ":", color=_GREY, linewidth=1.0)
+    for rank, (method, actual) in enumerate(covered["actual"].items()):
+        colour = COLOURS[rank % len(COLOURS)]
+        axes.plot(levels, actual, color=colour, linewidth=1.4, marker="o", markersize=3.0, label=method)
+    if (guarded := covered["guarantee"]) is not None:
+        label = f"guaranteed {percent(guarded['level'])}:\nfrequency inside, to runs agree"
+        shares = [guarded["inside"], guarded["met"]]
+        axes.plot([guarded["level"]] * 2, shares, color=COLOURS[6], marker="_", markersize=9.0, label=label)
+    for which in ("x", "y"):
+        (axes.set_xlim if which == "x" else axes.set_ylim)(0, 1.02)
+    axes.set_xlabel("nominal level", fontsize=FONT_SIZE)
+    axes.set_ylabel("actual coverage", fontsize=FONT_SIZE)
+    axes.legend(frameon=False, fontsize=FONT_SIZE - 1, loc="upper left")
+    return axes

@@ -1,1 +1,0 @@
-"""What is seen: figures, and reports that gather them."""

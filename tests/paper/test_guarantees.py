@@ -1,0 +1,95 @@
+"""The paper's figures about guarantees, in small: which numbers they hold, and that they can be repeated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import sateen as st
+from sateen.cli import main
+from sateen.paper.guarantees import bands_and_widths, error_bounds, paper_figures
+
+SMALL = {"learners": ("SVI-GP",), "runs": (10, 50), "trainings": 1, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def small():
+    return bands_and_widths(**SMALL)
+
+
+def test_widths_stand_in_the_order_that_theory_says(small):
+    curves, bands = small
+    found = {name: rows[:, 0] for name, rows in curves.values["SVI-GP"].items()}
+    assert (found["Bayes"] < found["lift, planned"]).all()
+    assert (found["lift, planned"] < found["lift"]).all()
+    assert (found["lift, planned, 90 %"] < found["lift, planned"]).all()
+    assert (found["NICP"] < found["NICP + Chernoff, 90 %"]).all()
+    assert (found["gen"] < found["emp"]).all()  # the test has many more runs, and less noise
+    assert all(rows[1] < rows[0] for rows in found.values())
+    predictions = bands["SVI-GP"].predictions
+    assert set(predictions) == {10, 50}
+    assert predictions[50]["NICP + Chernoff, 90 %"].claim.level == 0.9
+    assert predictions[50]["ICP"].claim.level == 0.95
+    assert len(bands["SVI-GP"].test) == 30
+
+
+def test_bounds_on_the_error_are_above_it():
+    values = error_bounds(**SMALL).values["SVI-GP"]
+    for name in ("PAC-Bayes (Catoni)", "PAC-Bayes (Seeger)", "betting"):
+        assert (values[name] > values["gen"]).all()
+    assert (values["betting"] < values["PAC-Bayes (Seeger)"]).all()
+
+
+def test_curves_are_plain_data(small):
+    content = small[0].content()
+    assert content["runs"] == [10, 50]
+    assert np.array(content["values"]["SVI-GP"]["ICP"]).shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learners": ("GP",)}, "the paper has no learner 'GP'; there are EP-GP, SVI-GP, SVI-BNN"),
+        ({"learners": ()}, "at least one learner"),
+        ({"runs": (0,)}, "at least one learner, one number of runs"),
+        ({"trainings": 0}, "one training"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(wrong, message, tmp_path):
+    with pytest.raises(st.InputError, match=message):
+        paper_figures(tmp_path, **{**SMALL, **wrong})
+
+
+@pytest.mark.slow
+def test_the_command_writes_the_figures_and_numbers_that_the_library_does(tmp_path):
+    files = paper_figures(tmp_path / "one", **{**SMALL, "runs": (10,)}, suffix=".svg")
+    names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg", "guarantee-numbers.json"]
+    assert [file.name for file in files] == names
+    command = ["paper", "guarantees", "-m", "svi-gp", "--runs", "10", "--seeds", "1", "--seed", "3"]
+    done = CliRunner().invoke(main, [*command, "-o", str(tmp_path / "two")])
+    assert done.exit_code == 0, done.output
+    told = [Path(line) for line in done.stdout.splitlines()]
+    assert [file.read_bytes() for file in told] == [file.read_bytes() for file in files]
+    numbers = json.loads(told[-1].read_text())
+    assert numbers["widths"]["runs"] == [10]
+    errors = numbers["errors"]["values"]["SVI-GP"]
+    assert errors["betting"][0][0] > errors["gen"][0][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["guarantee"], 2, "the paper has no part 'guarantee'; did you mean guarantees?"),
+        (["guarantees", "--runs", "10,x"], 2, "'10,x' is not a list of whole numbers such as 10,50,500"),
+        (["guarantees", "-m", "gp"], 2, "is not one of"),
+        (["guarantees", "-o", "/dev/null/figures"], 1, "cannot make the folder /dev/null/figures: Not a directory"),
+    ],
+)
+def test_the_command_refuses_before_the_work(options, code, said):
+    done = CliRunner().invoke(main, ["paper", *options])
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert said in " ".join(done.stderr.split())

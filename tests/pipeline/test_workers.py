@@ -1,0 +1,93 @@
+"""Processes side by side: all is done, in order, and nobody outlives the one who called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from crew_work import fail, sleep, vanish, write
+from sateen.core.errors import InputError, SateenError
+from sateen.pipeline.workers import side_by_side
+
+
+def do(work, folder: Path, names: str = "abcde", processes: int = 2, began=lambda name: None):
+    ended: list[str] = []
+    side_by_side(
+        work,
+        list(names),
+        lambda name: (str(folder), name),
+        processes=processes,
+        began=began,
+        ended=ended.append,
+    )
+    return ended
+
+
+def wait_for(condition, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+
+
+def test_all_is_done_begun_in_order_by_no_more_processes_than_asked_for(tmp_path: Path):
+    begun: list[str] = []
+    ended = do(write, tmp_path, began=begun.append)
+    assert begun == list("abcde")
+    assert sorted(ended) == begun
+    at_work = {file.read_text() for file in tmp_path.iterdir()}
+    assert len(list(tmp_path.iterdir())) == 5
+    assert len(at_work) <= 2
+    assert str(os.getpid()) not in at_work
+
+
+def test_an_error_ends_all_and_is_told(tmp_path: Path):
+    with pytest.raises(InputError, match="a cannot be made"):
+        do(fail, tmp_path, processes=1)
+
+
+def test_a_process_that_vanishes_is_an_error_that_says_what_next(tmp_path: Path):
+    with pytest.raises(SateenError, match=r"ended without a word[^\n]*\n  run the same again with fewer workers"):
+        do(vanish, tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_ctrl_c_ends_what_is_in_the_midst_of_its_work(tmp_path: Path):
+    def press(name: str) -> None:
+        if name == "b":
+            wait_for((tmp_path / "a").exists)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        do(sleep, tmp_path, began=press)
+    assert not is_alive(int((tmp_path / "a").read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_nobody_outlives_a_caller_that_is_killed(tmp_path: Path):
+    code = (
+        "from crew_work import sleep; from sateen.pipeline.workers import side_by_side\n"
+        f"side_by_side(sleep, 'ab', lambda name: ({str(tmp_path)!r}, name), processes=2, began=print, ended=print)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    caller = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    try:
+        wait_for(lambda: len([file for file in tmp_path.iterdir() if file.read_text()]) == 2)
+    finally:
+        caller.kill()
+        caller.wait()
+    at_work = [int(file.read_text()) for file in tmp_path.iterdir()]
+    wait_for(lambda: not any(map(is_alive, at_work)))
