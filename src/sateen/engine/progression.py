@@ -38,7 +38,6 @@ from sateen.logic.formula import (
     Truth,
     Until,
     delays_in,
-    joined,
     negated,
     subformulas,
 )
@@ -136,7 +135,7 @@ def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:
             rest = dict.fromkeys(settled(operand, verdict) for operand in operands)
             if any(negated(part) in rest for part in rest):
                 return Truth(isinstance(node, Or))
-            return joined(type(node), rest)
+            return type(node).of(rest)
         case Iff(left, right):  # its meaning has each side twice, so a chain of them would double at every link
             first, second = settled(left, verdict), settled(right, verdict)
             if isinstance(first, Truth):

@@ -28,9 +28,7 @@ from sateen.logic.formula import (
     Or,
     Truth,
     Until,
-    core,
     delays_in,
-    joined,
     negated,
 )
 from sateen.logic.monitor import digits_after_point
@@ -151,7 +149,7 @@ _OPPOSITE = {"<=": ">", "<": ">=", "!=": "=="}
 
 def core_form(node: Node) -> Node:
     """The same formula in !, &, |, F and U alone, without truth values where they do not matter."""
-    return _simplified(core(node))
+    return _simplified(node.core)
 
 
 def _simplified(node: Node) -> Node:
@@ -161,7 +159,7 @@ def _simplified(node: Node) -> Node:
         case Not(operand):
             return negated(_simplified(operand))
         case And(operands) | Or(operands):
-            return joined(type(node), map(_simplified, operands))
+            return type(node).of(map(_simplified, operands))
     return node.mapped(_simplified)
 
 

@@ -8,7 +8,7 @@ other operator says in its `meaning` what it stands for. `Formula` is the public
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, localcontext
 from typing import ClassVar, Final, TypeAlias
@@ -20,7 +20,6 @@ from sateen.language.expression import RESERVED, Delayed, Expression, in_order
 __all__ = [
     "ALWAYS",
     "FORMULA_RESERVED",
-    "OPERATORS",
     "And",
     "Atom",
     "Eventually",
@@ -35,9 +34,7 @@ __all__ = [
     "Timed",
     "Truth",
     "Until",
-    "core",
     "delays_in",
-    "joined",
     "negated",
     "subformulas",
 ]
@@ -75,7 +72,6 @@ class Node:
     """A subformula."""
 
     binding: ClassVar[int] = _ATOM
-    sign: ClassVar[str] = ""
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -97,6 +93,12 @@ class Node:
             elif isinstance(part, tuple):
                 changed[each.name] = tuple(map(change, part))
         return replace(self, **changed)
+
+    @property
+    def core(self) -> Node:
+        """The same formula without derived operators."""
+        meaning = self.meaning
+        return self.mapped(lambda child: child.core) if meaning is self else meaning.core
 
     def _inside(self, operand: Node, least: int) -> str:
         """The text of an operand, in brackets if it binds more loosely than `least`."""
@@ -129,7 +131,6 @@ class Not(Node):
 
     operand: Node
     binding: ClassVar[int] = _PREFIX
-    sign: ClassVar[str] = "!"
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -144,6 +145,18 @@ class _Joined(Node):
     """Two or more operands with one sign between them; abstract."""
 
     operands: tuple[Node, ...]
+    sign: ClassVar[str]
+
+    @classmethod
+    def of(cls, operands: Iterable[Node]) -> Node:
+        """The operands joined, without `true` and `false`: their truth is known even where nothing else is."""
+        parts, neutral = tuple(operands), Truth(cls is And)
+        if negated(neutral) in parts:
+            return negated(neutral)
+        kept = tuple(part for part in parts if not isinstance(part, Truth))
+        if len(kept) > 1:
+            return cls(kept)
+        return kept[0] if kept else neutral
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -186,7 +199,6 @@ class Implies(_Pair):
     """`φ -> ψ`, right-associative."""
 
     binding: ClassVar[int] = _IMPLIES
-    sign: ClassVar[str] = "->"
 
     @property
     def meaning(self) -> Node:
@@ -201,7 +213,6 @@ class Iff(_Pair):
     """`φ <-> ψ`, left-associative."""
 
     binding: ClassVar[int] = _IFF
-    sign: ClassVar[str] = "<->"
 
     @property
     def meaning(self) -> Node:
@@ -218,6 +229,7 @@ class _Windowed(Node):
     window: Interval
     operand: Node
     binding: ClassVar[int] = _PREFIX
+    sign: ClassVar[str]
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -253,7 +265,6 @@ class Until(Node):
     left: Node
     right: Node
     binding: ClassVar[int] = _UNTIL
-    sign: ClassVar[str] = "U"
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -266,33 +277,13 @@ class Until(Node):
 
 
 Timed: TypeAlias = Eventually | Globally | Until
-OPERATORS: Final[Mapping[str, type[Node]]] = {
-    kind.sign: kind for kind in (Not, And, Or, Implies, Iff, Eventually, Globally, Until)
-}
-
-
-def core(node: Node) -> Node:
-    """The same formula without derived operators."""
-    meaning = node.meaning
-    return node.mapped(core) if meaning is node else core(meaning)
 
 
 def negated(node: Node) -> Node:
-    """The negation, without a double one and of no truth value."""
+    """The negation: the opposite of a truth value, and the operand of a negation."""
     if isinstance(node, Truth):
         return Truth(not node.value)
     return node.operand if isinstance(node, Not) else Not(node)
-
-
-def joined(kind: type[And] | type[Or], operands: Iterable[Node]) -> Node:
-    """A conjunction or disjunction without `true` and `false`, whose truth is known even where nothing else is."""
-    parts = tuple(operands)
-    if (decisive := Truth(kind is Or)) in parts:
-        return decisive
-    kept = tuple(part for part in parts if not isinstance(part, Truth))
-    if len(kept) > 1:
-        return kind(kept)
-    return kept[0] if kept else Truth(kind is And)
 
 
 def delays_in(expression: Expression) -> list[Delayed]:
