@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from sateen.core.errors import ExactError, SimulationError
 from sateen.core.text import number_text
 from sateen.core.types import FloatArray, IntArray
+from sateen.engine.events import BoolArray
 from sateen.language.expression import Value
 from sateen.model.model import Model, Transition
 
@@ -34,7 +34,6 @@ __all__ = [
     "shown",
 ]
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Environment: TypeAlias = Mapping[str, Value]
 Stop: TypeAlias = Callable[[Environment, int], BoolArray]
 Settle: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]

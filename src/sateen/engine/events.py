@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import SimulationError
 from sateen.core.text import number_text, values_text
+from sateen.core.types import FloatArray
+from sateen.language.expression import Value
 from sateen.model.model import CLOCK, Model
 
-__all__ = ["MOST_ROUNDS", "TINY", "Events", "blamed", "just_after"]
+__all__ = ["MOST_ROUNDS", "TINY", "BoolArray", "Events", "blamed", "just_after"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_ROUNDS: Final = 1000  # at one instant
 TINY: Final = 1e-300  # just after time 0: the least double would do, but some processors take it for 0
@@ -99,7 +100,7 @@ class Events:
                 after[where, place] = given + 0.0  # -0 becomes 0: equal states have equal bytes
         return after
 
-    def _environment(self, rows: FloatArray) -> dict[str, Any]:
+    def _environment(self, rows: FloatArray) -> dict[str, Value]:
         return {**self.values, **dict(zip(self.model.species, np.ascontiguousarray(rows.T), strict=True))}
 
 

@@ -24,15 +24,15 @@ from typing import Any
 import llvmlite  # type: ignore[import-untyped]
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from sateen.core.types import FloatArray
 from sateen.engine import runtime
 from sateen.engine.emit import ALGEBRA, KernelSource, kernel_source
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["Kernel", "cache_directory", "is_cached", "kernel", "load_source"]
+__all__ = ["Kernel", "cache_directory", "kernel", "load_source", "needs_checks"]
 
 _LARGEST_COEFFICIENT = 1e200
 
@@ -43,6 +43,11 @@ class Kernel:
 
     run: Callable[..., Any]
     source: KernelSource
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether its machine code is on disk already, so that the first call need not compile."""
+        return any((cache_directory() / "__pycache__").glob(f"{_name(self.source.text)}.run-*.nbc"))
 
 
 def kernel(
@@ -58,20 +63,7 @@ def kernel(
     return Kernel(load_source(source.text).run, source)
 
 
-def is_cached(
-    model: Model,
-    formulas: tuple[Formula, ...],
-    *,
-    checked: bool = False,
-    population: bool = False,
-    record: bool = False,
-) -> bool:
-    """Whether the machine code of a kernel is on disk already, so that the first call need not compile."""
-    text = _source(model, formulas, checked, population, record).text
-    return any((cache_directory() / "__pycache__").glob(f"{_name(text)}.run-*.nbc"))
-
-
-def needs_checks(source: KernelSource, values: dict[str, npt.NDArray[np.float64]]) -> bool:
+def needs_checks(source: KernelSource, values: dict[str, FloatArray]) -> bool:
     """Whether, under these parameters and constants, a rate might be negative or infinite after all."""
     for coefficient in source.coefficients:
         found = np.asarray(coefficient.evaluate(values))

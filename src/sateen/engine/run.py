@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,12 @@ from sateen.core.errors import FormulaError, InputError, SimulationError, neares
 from sateen.core.path import Path, Verdict
 from sateen.core.progress import SILENT, Progress
 from sateen.core.text import number_text, values_text
+from sateen.core.types import FloatArray, IntArray
 from sateen.engine.emit import REASONS
 from sateen.engine.events import blamed
-from sateen.engine.kernel import Kernel, is_cached, kernel, needs_checks
+from sateen.engine.kernel import Kernel, kernel, needs_checks
 from sateen.engine.questions import present_atoms
+from sateen.language.expression import Value
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
@@ -39,8 +40,8 @@ class Counts:
     `satisfied` is (formulas, items); `undecided` is (formulas, reasons, items), the reasons in the order of REASONS.
     """
 
-    satisfied: npt.NDArray[np.int64]
-    undecided: npt.NDArray[np.int64]
+    satisfied: IntArray
+    undecided: IntArray
     events: int
 
 
@@ -64,7 +65,7 @@ class Runner:
     @property
     def is_compiled(self) -> bool:
         """Whether the first run need not compile."""
-        return is_cached(self.model, self.formulas, population=self.max_population is not None)
+        return self._plain.is_cached
 
     @cached_property
     def _plain(self) -> Kernel:
@@ -117,9 +118,9 @@ class Runner:
         satisfied[:, asked], undecided[:, :, asked] = some, unsure
         return Counts(satisfied, undecided, int(events))
 
-    def _values(self, rows: npt.NDArray[np.float64]) -> dict[str, Any]:
+    def _values(self, rows: FloatArray) -> dict[str, Value]:
         """Every parameter and constant as a column, after a check of the initial counts they lead to."""
-        values: dict[str, Any] = {name: rows[:, index] for index, name in enumerate(self.parameters)}
+        values: dict[str, Value] = {name: rows[:, index] for index, name in enumerate(self.parameters)}
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
             raise InputError(f"the parameter {self.parameters[column]} is {rows[row, column]} in row {row}")
@@ -164,7 +165,7 @@ def replay(
     It ends earlier after `max_events` jumps. A run that failed fails again.
     """
     _check_limits(seed, max_events, until)
-    if not is_cached(model, (), checked=True, record=True):
+    if not kernel(model, (), checked=True, record=True).is_cached:
         progress.note("compiling (once)")
     values = model.values(theta)
     model.initial(values)
@@ -214,7 +215,7 @@ class _Record:
     model: Model
     formulas: tuple[Formula, ...]
     values: Mapping[str, float]
-    rows: npt.NDArray[np.float64]
+    rows: FloatArray
     following: float
     capped: bool
     failed: bool

@@ -15,7 +15,8 @@ import numpy as np
 from sateen.core.errors import InputError, SimulationError
 from sateen.core.path import Path
 from sateen.core.text import number_text, values_text
-from sateen.engine.events import Events, FloatArray
+from sateen.core.types import FloatArray
+from sateen.engine.events import Events
 from sateen.model.model import Model, Transition
 
 __all__ = ["simulate"]
