@@ -120,8 +120,8 @@ def reachable(size: int, sources: IntArray, targets: IntArray, roots: IntArray) 
     origin = np.full(len(roots), size)  # one node more, which leads to all roots
     places = (np.concatenate([sources, origin]), np.concatenate([targets, roots]))
     graph = csr_array((np.ones(len(places[0])), places), shape=(size + 1, size + 1))
-    found = breadth_first_order(graph, size, return_predecessors=False)
-    return np.sort(found[found < size]).astype(np.int64)
+    nodes = breadth_first_order(graph, size, return_predecessors=False)
+    return np.sort(nodes[nodes < size]).astype(np.int64)
 
 
 class _Explorer:

@@ -60,9 +60,9 @@ class Events:
         `clock` is the time that the triggers read, and `when` how an error names it.
         """
         for rounds in range(MOST_ROUNDS + 1):
-            said = self.say(rows, clock)
-            fires = said & ~held
-            held = said
+            truth = self.say(rows, clock)
+            fires = truth & ~held
+            held = truth
             if not fires.any():
                 return rows, held
             if rounds < MOST_ROUNDS:
@@ -73,16 +73,16 @@ class Events:
     def say(self, rows: FloatArray, clock: float) -> BoolArray:
         """What every trigger says in every state when the clock shows this time."""
         environment = {**self._environment(rows), CLOCK: clock}
-        said = np.empty((len(self.model.events), len(rows)), dtype=np.bool_)
-        for line, event in zip(said, self.model.events, strict=True):
+        truth = np.empty((len(self.model.events), len(rows)), dtype=np.bool_)
+        for line, event in zip(truth, self.model.events, strict=True):
             line[:] = event.trigger.evaluate(environment)
-        return said
+        return truth
 
     def ahead(self, rows: FloatArray, time: float) -> float:
         """The next threshold of the clock after `time` in any of the states; infinite if there is none."""
         environment = self._environment(rows)
-        found = [np.broadcast_to(side.evaluate(environment), len(rows)) for side in self.thresholds]
-        return min((float(each) for side in found for each in side if each > time), default=math.inf)
+        edges = [np.broadcast_to(side.evaluate(environment), len(rows)) for side in self.thresholds]
+        return min((float(each) for side in edges for each in side if each > time), default=math.inf)
 
     def _after_round(self, rows: FloatArray, fires: BoolArray, when: str) -> FloatArray:
         """The states after one round: all values are computed, then assigned in the order of the events."""

@@ -37,7 +37,7 @@ def exact(
     """P(formula | θ) at every point, to ten decimals.
 
     `points` are Points, a sequence of mappings θ, or one mapping, which is one point: the result is always an array of
-    one probability a point. `progress` is told of each.
+    one probability a point. `progress` is advanced by each.
 
     The formula is a boolean combination of F, G and U over conditions on the present state, with any windows, and of
     such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused by name, and so
@@ -121,9 +121,9 @@ def _prepared(
 
 def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, float]) -> list[FloatArray]:
     """The rates of the edges of each chain, or none if other chains are needed under `values`."""
-    found = [regime.rates(values, question.decided) for regime in regimes]
-    rates = [each for each in found if each is not None]
-    return rates if len(rates) == len(found) else []
+    every = [regime.rates(values, question.decided) for regime in regimes]
+    rates = [each for each in every if each is not None]
+    return rates if len(rates) == len(every) else []
 
 
 def _motion(phase: Phase) -> Flow | Limit:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path as FilePath
+from types import ModuleType
 from typing import Any
 
 import llvmlite  # type: ignore[import-untyped]
@@ -66,8 +67,8 @@ def kernel(
 def needs_checks(source: KernelSource, values: dict[str, FloatArray]) -> bool:
     """Whether, under these parameters and constants, a rate might be negative or infinite after all."""
     for coefficient in source.coefficients:
-        found = np.asarray(coefficient.evaluate(values))
-        if not np.all((found >= 0.0) & (found <= _LARGEST_COEFFICIENT)):
+        factor = np.asarray(coefficient.evaluate(values))
+        if not np.all((factor >= 0.0) & (factor <= _LARGEST_COEFFICIENT)):
             return True
     return False
 
@@ -90,7 +91,7 @@ def cache_directory() -> FilePath:
     return base / "sateen"
 
 
-def load_source(text: str) -> Any:
+def load_source(text: str) -> ModuleType:
     """The module of a kernel's source, imported from the cache directory, or from a temporary one if that is shut."""
     if ALGEBRA in text and ALGEBRA not in sys.modules:
         sys.modules[ALGEBRA] = _imported(_algebra())
@@ -104,7 +105,7 @@ def _algebra() -> str:
 
 
 @cache
-def _imported(text: str) -> Any:
+def _imported(text: str) -> ModuleType:
     name = _name(text)
     try:
         path = _written(cache_directory(), name, text)

@@ -149,14 +149,14 @@ class _Product:
 
     def edges(self, groups: _Groups) -> tuple[IntArray, IntArray, IntArray]:
         """The sources and targets of all edges between pairs, and the edges of the model that they are."""
-        found = [(np.empty(0, np.int64),) * 3]
+        blocks = [(np.empty(0, np.int64),) * 3]
         for rest, group in groups.items():
             edges = np.flatnonzero(self.mask(group.states)[self.chain.sources])
             for other, chosen in self.parted(group.after, self.chain.targets[edges]):
                 taken = edges[chosen]
                 sources = _places(groups, rest, self.chain.sources[taken])
-                found.append((sources, _places(groups, other, self.chain.targets[taken]), taken))
-        sources, targets, edges = (np.concatenate(parts) for parts in zip(*found, strict=True))
+                blocks.append((sources, _places(groups, other, self.chain.targets[taken]), taken))
+        sources, targets, edges = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         return sources, targets, edges
 
     def after(self, rest: Node, moment: Moment) -> tuple[Node, ...]:

@@ -113,14 +113,14 @@ class Question:
 
 def untils(node: Node) -> tuple[Until, ...]:
     """The untils of a combination, each once, from left to right."""
-    waiting, found = [node], dict[Until, None]()
+    waiting, distinct = [node], dict[Until, None]()
     while waiting:
         current = waiting.pop()
         if isinstance(current, Until):
-            found[current] = None
+            distinct[current] = None
         else:
             waiting.extend(reversed(current.children))
-    return tuple(found)
+    return tuple(distinct)
 
 
 def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:

@@ -54,7 +54,7 @@ def regimes_of(
     events = Events(model, values)
     times = [0.0, *_thresholds(model, values, last)]
     start, _ = events.begun(np.array([list(model.initial(values).values())]))
-    found: list[Regime] = []
+    regimes: list[Regime] = []
     for time, following in zip(times, (*times[1:], math.inf), strict=True):
         clock, closed = just_after(time), time >= last
 
@@ -62,13 +62,13 @@ def regimes_of(
             return events.settled(after, events.say(before, clock), clock)[0]
 
         chain, places = explore_from(start, model, values, _everything if closed else stop, max_states, settle)
-        if found:
-            found[-1] = _leading(found[-1], places)
-        found.append(Regime(time, chain, np.empty(0, np.int64), closed))
+        if regimes:
+            regimes[-1] = _leading(regimes[-1], places)
+        regimes.append(Regime(time, chain, np.empty(0, np.int64), closed))
         if following < math.inf:
             rows = chain.states[chain.followed]
             start, _ = events.passed(rows, events.say(rows, clock), following)
-    return tuple(found)
+    return tuple(regimes)
 
 
 def _leading(regime: Regime, places: IntArray) -> Regime:
@@ -84,13 +84,13 @@ def _everything(environment: Environment, size: int) -> BoolArray:
 
 def _thresholds(model: Model, values: Mapping[str, float], last: float) -> list[float]:
     """The times after 0, and up to `last`, at which the clock may set off an event."""
-    found = set[float]()
+    times = set[float]()
     for event in model.events:
         for side in event.thresholds:
             if moving := [name for name in side.names if name in model.species]:
                 raise ExactError(_refusal(event, str(side), moving[0]))
-            found.add(float(side.evaluate(values)))
-    return sorted(time for time in found if 0.0 < time <= last and time < math.inf)
+            times.add(float(side.evaluate(values)))
+    return sorted(time for time in times if 0.0 < time <= last and time < math.inf)
 
 
 def _refusal(event: Event, side: str, name: str) -> str:

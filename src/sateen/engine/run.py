@@ -98,7 +98,7 @@ class Runner:
         values = self._values(rows)
         chosen = self._checked if needs_checks(self._plain.source, values) else self._plain
         asked = np.flatnonzero(work[:, 2] > 0)
-        # Fresh arrays in C order: numba compiles anew for any other layout.
+        # Fresh arrays in C order: numba compiles again for any other layout.
         some = np.zeros((len(self.formulas), len(asked)), np.int64)
         unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
         fault = np.zeros(2 + len(self.model.events), np.int64)
@@ -137,16 +137,16 @@ class Runner:
         return values
 
     def _fault(self, theta: dict[str, float], seed: int, point: int, run: int, max_events: int) -> Exception:
-        """The error of a run that went wrong, told from its record."""
+        """The error of a run that went wrong, from its record."""
         horizon = max((formula.horizon for formula in self.formulas), default=math.inf)
         record = _Record.of(self.model, self.formulas, theta, seed, point, run, max_events, horizon)
-        found = record.fault() or record.undefined_delay()
+        error = record.fault() or record.undefined_delay()
         again = (
             f"  {f'with {values_text(theta)}; ' if theta else ''}replay it with seed {seed}, point {point}, run {run}"
         )
-        if isinstance(found, FormulaError):
-            return FormulaError(found.message, remedy=f"{found.remedy}\n{again}")
-        return SimulationError(f"{found}\n{again}")
+        if isinstance(error, FormulaError):
+            return FormulaError(error.message, remedy=f"{error.remedy}\n{again}")
+        return SimulationError(f"{error}\n{again}")
 
 
 def replay(
@@ -233,7 +233,7 @@ class _Record:
         max_events: int,
         until: float,
     ) -> _Record:
-        """The record of a run, made anew; atoms of the formulas that are undefined make it fail."""
+        """The record of a run, made again; atoms of the formulas that are undefined make it fail."""
         row = np.array([theta[parameter.name] for parameter in model.parameters], np.float64).reshape(1, -1)
         items = np.array([[point, run, 1]], np.int64)
         nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)

@@ -2,7 +2,7 @@
 
 In a state whose transitions have rates a₁ … aᵣ, of sum a, the process waits an Exp(a) time; the transition that then
 fires is the j-th with probability aⱼ/a. Where a threshold of the clock comes first, at which an event may happen, the
-process is looked at there and waits anew: an exponential time has no memory.
+process is looked at there and waits again: an exponential time has no memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The probability that a model satisfies a formula at one θ, from runs that are counted: statistical model checking.
 
-How many runs are made is said in one of three ways: by their number, by the width that the interval shall have, or by a
-yes-or-no question about the probability, which the runs go on to answer. Each has an interval that is valid for its own
-way of stopping; `sequential.py` says why.
+How many runs are made is chosen in one of three ways: by their number, by the width that the interval should have, or
+by a yes-or-no question about the probability, which the runs go on to answer. Each has an interval that is valid for
+its way of stopping; `sequential.py` says why.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def estimate(
     ...     species X = 1
     ...     X -> 0 @ mass_action(k)
     ... ''')
-    >>> found = estimate(decay, stl("F[0, 1] X == 0"), {"k": math.log(2)}, seed=1, runs=10_000)
-    >>> found.lower < 0.5 < found.upper
+    >>> result = estimate(decay, stl("F[0, 1] X == 0"), {"k": math.log(2)}, seed=1, runs=10_000)
+    >>> result.lower < 0.5 < result.upper
     True
     """
     _check(runs, width, test, level, max_runs)
