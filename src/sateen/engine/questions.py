@@ -39,7 +39,6 @@ __all__ = [
     "core_form",
     "earliest",
     "flat",
-    "has_bounds",
     "present_atoms",
     "state_condition",
     "tick_digits",
@@ -189,11 +188,6 @@ def _earliest(node: Node) -> tuple[float, float]:
 
 
 _MOST_DIGITS = 12  # of the bounds, after the point: ticks must leave room for the times in 62 bits
-
-
-def has_bounds(formula: Formula) -> bool:
-    """Whether anything in a formula measures time; if not, only the order of events matters."""
-    return any(formula.measures)
 
 
 def tick_digits(formula: Formula) -> int:

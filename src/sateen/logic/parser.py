@@ -54,7 +54,7 @@ def stl(text: str, *, constants: Mapping[str, float] | None = None, end: float |
     if end is not None and not (math.isfinite(end) and end >= 0):
         raise FormulaError(f"end is a time from 0 on, not {end}", remedy="end=None is the infinite reading")
     raw = _FORMULAS.read(text, "formula")
-    if depth_of(raw, _all_children) > MAX_DEPTH:
+    if depth_of(raw, lambda part: (part.comparison,) if isinstance(part, Atom) else part.children) > MAX_DEPTH:
         raise FormulaError(f"more than {MAX_DEPTH} levels of operators", text)
     root = _Reader(text, dict(constants or {})).node(raw)
     return Formula(root, None if end is None else float(end))
@@ -221,11 +221,6 @@ class _Reader:
         if (value := float(self.constants[name])) < 0:
             raise FormulaError(f"the bound {name} = {value:g} is negative", self.text, position)
         return value
-
-
-def _all_children(node: Any) -> tuple[Any, ...]:
-    """The parts of a node of either tree; an atom's part is its comparison."""
-    return (node.comparison,) if isinstance(node, Atom) else tuple(node.children)
 
 
 def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
