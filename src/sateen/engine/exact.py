@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import FormulaError, InputError, MissingValueError, nearest
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, Progress, working
 from sateen.core.space import Points
 from sateen.core.types import FloatArray
 from sateen.engine.chain import BoolArray, Chain, columns, shown
@@ -65,16 +65,13 @@ def exact(
     probabilities = np.empty(len(cases))
     prepared: _Prepared | None = None
     space = None
-    progress.start("exact", len(cases), "points")
-    try:
+    with working(progress, "exact", len(cases), "points"):
         # Points that share a state space come one after the other, so that it is built once.
         for index in sorted(range(len(cases)), key=spaces.__getitem__):
             former = prepared if space == spaces[index] else None
             prepared, rates = _prepared(model, question, cases[index], max_states, former)
             probabilities[index], space = prepared.probability(rates), spaces[index]
             progress.advance(1)
-    finally:
-        progress.finish()
     return probabilities
 
 

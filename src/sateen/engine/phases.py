@@ -125,7 +125,7 @@ class _Product:
         sources, targets, size = self.chain.sources, self.chain.targets, len(SINKS)
         while waiting:
             rest = heapq.heappop(waiting)[-1]
-            after = tuple(Question.progress(rest, moment, letter) for letter in self.letters)
+            after = self.after(rest, moment)
             parts = dict(self.parted(after, targets))
             stays = parts.get(rest, np.empty(0, np.int64))
             states = reachable(len(self.chain), sources[stays], targets[stays], np.flatnonzero(entries[rest]))
