@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lark import Token, v_args
@@ -151,16 +151,15 @@ class _PropertyBuilder(TermBuilder):
         return str(symbol), bound
 
     def binary(self, left: Term, operator: Token, *rest: Any) -> Term:
-        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
-        return self._timed(operator, kind, (left, rest[-1], *bounds))
+        return self._timed(operator, (left,), *rest)
 
     def prefixed(self, operator: Token, *rest: Any) -> Term:
-        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
-        return self._timed(operator, kind, (rest[-1], *bounds))
+        return self._timed(operator, (), *rest)
 
-    def _timed(self, operator: Token, kind: str, operands: tuple[Term, ...]) -> Term:
-        made = self.term(str(operator), *operands, position=operator.start_pos or 0)
-        return Term(made.symbol, made.position, made.operands, kind, made.depth)
+    def _timed(self, operator: Token, left: tuple[Term, ...], *rest: Any) -> Term:
+        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
+        made = self.term(str(operator), *left, rest[-1], *bounds, position=operator.start_pos or 0)
+        return replace(made, text=kind)
 
     def window(self, *parts: Any) -> tuple[str, tuple[Term, ...]]:
         return (str(parts[0]), parts[1:]) if isinstance(parts[0], Token) else ("[]", parts)
