@@ -19,15 +19,13 @@ from scipy.sparse.csgraph import breadth_first_order
 from sateen.core.errors import ExactError, SimulationError
 from sateen.core.text import number_text
 from sateen.core.types import FloatArray, IntArray
-from sateen.engine.events import BoolArray
+from sateen.engine.events import BoolArray, columns
 from sateen.language.expression import Value
 from sateen.model.model import Model, Transition
 
 __all__ = [
-    "BoolArray",
     "Chain",
     "Environment",
-    "columns",
     "explore",
     "explore_from",
     "reachable",
@@ -101,11 +99,6 @@ def explore_from(
         while len(frontier):
             frontier = explorer.expand(frontier)
     return explorer.chain(), places
-
-
-def columns(model: Model, states: FloatArray) -> dict[str, FloatArray]:
-    """The states as a value, or an array of values, for each variable."""
-    return dict(zip(model.species, np.ascontiguousarray(states.T), strict=True))
 
 
 def shown(model: Model, state: FloatArray, values: Mapping[str, float]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from sateen.engine.algebra import algebra_source
@@ -41,6 +42,7 @@ class KernelSource:
     last_time: float
 
 
+@cache
 def kernel_source(
     model: Model,
     formulas: tuple[Formula, ...],

@@ -20,7 +20,7 @@ from sateen.core.types import FloatArray
 from sateen.language.expression import Value
 from sateen.model.model import CLOCK, Model
 
-__all__ = ["MOST_ROUNDS", "TINY", "BoolArray", "Events", "blamed", "just_after"]
+__all__ = ["MOST_ROUNDS", "TINY", "BoolArray", "Events", "blamed", "columns", "just_after"]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -101,7 +101,12 @@ class Events:
         return after
 
     def _environment(self, rows: FloatArray) -> dict[str, Value]:
-        return {**self.values, **dict(zip(self.model.species, np.ascontiguousarray(rows.T), strict=True))}
+        return {**self.values, **columns(self.model, rows)}
+
+
+def columns(model: Model, states: FloatArray) -> dict[str, FloatArray]:
+    """The states as an array of values for each variable."""
+    return dict(zip(model.species, np.ascontiguousarray(states.T), strict=True))
 
 
 def blamed(

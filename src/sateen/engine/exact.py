@@ -13,7 +13,8 @@ from sateen.core.errors import FormulaError, InputError, MissingValueError, near
 from sateen.core.progress import SILENT, Progress, working
 from sateen.core.space import Points
 from sateen.core.types import FloatArray
-from sateen.engine.chain import BoolArray, Chain, columns, shown
+from sateen.engine.chain import Chain, shown
+from sateen.engine.events import BoolArray, columns
 from sateen.engine.motion import Flow, Limit
 from sateen.engine.phases import SINKS, Phase, phases_of
 from sateen.engine.progression import TRUE, Question, defined, holds

@@ -60,7 +60,7 @@ def kernel(
     record: bool = False,
 ) -> Kernel:
     """The kernel of a model and formulas, compiled on first use."""
-    source = _source(model, formulas, checked, population, record)
+    source = kernel_source(model, formulas, checked=checked, population=population, record=record)
     return Kernel(load_source(source.text).run, source)
 
 
@@ -71,11 +71,6 @@ def needs_checks(source: KernelSource, values: dict[str, FloatArray]) -> bool:
         if not np.all((factor >= 0.0) & (factor <= _LARGEST_COEFFICIENT)):
             return True
     return False
-
-
-@cache
-def _source(model: Model, formulas: tuple[Formula, ...], checked: bool, population: bool, record: bool) -> KernelSource:
-    return kernel_source(model, formulas, checked=checked, population=population, record=record)
 
 
 def cache_directory() -> FilePath:

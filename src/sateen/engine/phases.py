@@ -19,7 +19,8 @@ import numpy as np
 
 from sateen.core.errors import ExactError
 from sateen.core.types import IntArray
-from sateen.engine.chain import BoolArray, Chain, reachable
+from sateen.engine.chain import Chain, reachable
+from sateen.engine.events import BoolArray
 from sateen.engine.progression import FALSE, TRUE, Moment, Question, settled, untils
 from sateen.engine.regimes import Regime
 from sateen.logic.formula import Node

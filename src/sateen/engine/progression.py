@@ -22,7 +22,8 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import BoolArray, Environment
+from sateen.engine.chain import Environment
+from sateen.engine.events import BoolArray
 from sateen.language.expression import Operation
 from sateen.logic.formula import (
     And,

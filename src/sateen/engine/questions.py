@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 
 from sateen.core.errors import FormulaError
 from sateen.language.expression import Boolean, Expression, Operation
@@ -90,7 +91,8 @@ def _flat_source(node: Node, end: float | None, status: Callable[[Operator], str
         case And(operands) | Or(operands) if state_condition(node) is None:
             inner_all = [_flat_source(operand, end, status) for operand in operands]
             known = [inner for inner in inner_all if inner is not None]
-            return None if len(known) < len(inner_all) else _folded("min" if isinstance(node, And) else "max", known)
+            function = "min" if isinstance(node, And) else "max"
+            return None if len(known) < len(inner_all) else reduce(lambda x, y: f"{function}({x}, {y})", known)
         case Eventually(window, operand):
             return _flat_window(None, operand, window, end, status)
         case Until(window, left, right):
@@ -109,13 +111,6 @@ def _flat_window(
         return "-1.0"  # an empty window has no witness
     cut = window if end is None else Interval(window.low, min(window.high, end))
     return status(Operator(sides[1], sides[0], cut))
-
-
-def _folded(function: str, sources: list[str]) -> str:
-    result = sources[0]
-    for source in sources[1:]:
-        result = f"{function}({result}, {source})"
-    return result
 
 
 def state_condition(node: Node) -> Expression | None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from sateen.core.errors import ExactError
 from sateen.core.types import FloatArray, IntArray
-from sateen.engine.chain import BoolArray, Chain, Environment, Stop, columns, explore, explore_from
-from sateen.engine.events import Events, just_after
+from sateen.engine.chain import Chain, Stop, explore, explore_from
+from sateen.engine.events import Events, columns, just_after
 from sateen.model.model import Event, Model
 
 __all__ = ["Regime", "regimes_of"]
@@ -61,7 +61,8 @@ def regimes_of(
         def settle(before: FloatArray, after: FloatArray, clock: float = clock) -> FloatArray:
             return events.settled(after, events.say(before, clock), clock)[0]
 
-        chain, places = explore_from(start, model, values, _everything if closed else stop, max_states, settle)
+        ends: Stop = (lambda _, size: np.ones(size, np.bool_)) if closed else stop
+        chain, places = explore_from(start, model, values, ends, max_states, settle)
         if regimes:
             regimes[-1] = _leading(regimes[-1], places)
         regimes.append(Regime(time, chain, np.empty(0, np.int64), closed))
@@ -76,10 +77,6 @@ def _leading(regime: Regime, places: IntArray) -> Regime:
     onward = np.full(len(regime.chain), -1)
     onward[regime.chain.followed] = places
     return Regime(regime.begin, regime.chain, onward, regime.closed)
-
-
-def _everything(environment: Environment, size: int) -> BoolArray:
-    return np.ones(size, dtype=np.bool_)
 
 
 def _thresholds(model: Model, values: Mapping[str, float], last: float) -> list[float]:
