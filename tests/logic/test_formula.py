@@ -26,7 +26,6 @@ from sateen.logic.formula import (
     Or,
     Truth,
     Until,
-    negated,
     subformulas,
 )
 from sateen.logic.monitor import monitor
@@ -271,7 +270,7 @@ def test_joining_leaves_out_truth_values() -> None:
 
 def test_a_double_negation_is_none() -> None:
     x = stl("x > 0").root
-    assert (negated(x), negated(Not(x)), negated(Truth(True))) == (Not(x), x, Truth(False))
+    assert (x.negation, Not(x).negation, Truth(True).negation) == (Not(x), x, Truth(False))
 
 
 def test_all_that_measures_time_is_listed() -> None:

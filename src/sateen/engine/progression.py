@@ -39,7 +39,6 @@ from sateen.logic.formula import (
     Truth,
     Until,
     delays_in,
-    negated,
     subformulas,
 )
 
@@ -131,18 +130,18 @@ def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:
             decision = verdict(node)
             return node if decision is None else Truth(decision)
         case Not(operand):
-            return negated(settled(operand, verdict))
+            return settled(operand, verdict).negation
         case And(operands) | Or(operands):
             rest = dict.fromkeys(settled(operand, verdict) for operand in operands)
-            if any(negated(part) in rest for part in rest):
+            if any(part.negation in rest for part in rest):
                 return Truth(isinstance(node, Or))
             return type(node).of(rest)
         case Iff(left, right):  # its meaning has each side twice, so a chain of them would double at every link
             first, second = settled(left, verdict), settled(right, verdict)
             if isinstance(first, Truth):
-                return second if first.value else negated(second)
+                return second if first.value else second.negation
             if isinstance(second, Truth):
-                return first if second.value else negated(first)
+                return first if second.value else first.negation
             return TRUE if first == second else Iff(first, second)
     return node
 

@@ -18,20 +18,7 @@ from functools import reduce
 
 from sateen.core.errors import FormulaError
 from sateen.language.expression import Boolean, Expression, Operation
-from sateen.logic.formula import (
-    And,
-    Atom,
-    Eventually,
-    Formula,
-    Interval,
-    Node,
-    Not,
-    Or,
-    Truth,
-    Until,
-    delays_in,
-    negated,
-)
+from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 from sateen.logic.monitor import digits_after_point
 
 __all__ = [
@@ -151,7 +138,7 @@ def _simplified(node: Node) -> Node:
         case Atom(Operation(symbol, operands)) if symbol in _OPPOSITE:
             return Not(Atom(Operation(_OPPOSITE[symbol], operands)))
         case Not(operand):
-            return negated(_simplified(operand))
+            return _simplified(operand).negation
         case And(operands) | Or(operands):
             return type(node).of(map(_simplified, operands))
     return node.mapped(_simplified)

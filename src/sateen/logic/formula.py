@@ -35,7 +35,6 @@ __all__ = [
     "Truth",
     "Until",
     "delays_in",
-    "negated",
     "subformulas",
 ]
 
@@ -83,6 +82,11 @@ class Node:
         """What a derived operator stands for; any other node stands for itself."""
         return self
 
+    @property
+    def negation(self) -> Node:
+        """The opposite, without a double negation."""
+        return Not(self)
+
     def mapped(self, change: Callable[[Node], Node]) -> Node:
         """The same kind of node, with every child changed."""
         changed: dict[str, object] = {}
@@ -111,6 +115,10 @@ class Truth(Node):
 
     value: bool
 
+    @property
+    def negation(self) -> Node:
+        return Truth(not self.value)
+
     def __str__(self) -> str:
         return "true" if self.value else "false"
 
@@ -136,6 +144,10 @@ class Not(Node):
     def children(self) -> tuple[Node, ...]:
         return (self.operand,)
 
+    @property
+    def negation(self) -> Node:
+        return self.operand
+
     def __str__(self) -> str:
         return f"!({self.operand})" if isinstance(self.operand, Atom) else f"!{self._inside(self.operand, _PREFIX)}"
 
@@ -151,8 +163,8 @@ class _Joined(Node):
     def of(cls, operands: Iterable[Node]) -> Node:
         """The operands joined, without `true` and `false`: their truth is known even where nothing else is."""
         parts, neutral = tuple(operands), Truth(cls is And)
-        if negated(neutral) in parts:
-            return negated(neutral)
+        if neutral.negation in parts:
+            return neutral.negation
         kept = tuple(part for part in parts if not isinstance(part, Truth))
         if len(kept) > 1:
             return cls(kept)
@@ -277,13 +289,6 @@ class Until(Node):
 
 
 Timed: TypeAlias = Eventually | Globally | Until
-
-
-def negated(node: Node) -> Node:
-    """The negation: the opposite of a truth value, and the operand of a negation."""
-    if isinstance(node, Truth):
-        return Truth(not node.value)
-    return node.operand if isinstance(node, Not) else Not(node)
 
 
 def delays_in(expression: Expression) -> list[Delayed]:
