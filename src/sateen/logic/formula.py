@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from typing import ClassVar, Final, TypeAlias
 
@@ -71,11 +71,12 @@ class Node:
     """A subformula."""
 
     binding: ClassVar[int] = _ATOM
+    parts: ClassVar[tuple[str, ...]] = ()  # the names of the fields that hold a subformula each
 
     @property
     def children(self) -> tuple[Node, ...]:
         """The subformulas directly below, from left to right."""
-        return ()
+        return tuple(getattr(self, name) for name in self.parts)
 
     @property
     def meaning(self) -> Node:
@@ -89,14 +90,7 @@ class Node:
 
     def mapped(self, change: Callable[[Node], Node]) -> Node:
         """The same kind of node, with every child changed."""
-        changed: dict[str, object] = {}
-        for each in fields(self):
-            part = getattr(self, each.name)
-            if isinstance(part, Node):
-                changed[each.name] = change(part)
-            elif isinstance(part, tuple):
-                changed[each.name] = tuple(map(change, part))
-        return replace(self, **changed)
+        return replace(self, **{name: change(getattr(self, name)) for name in self.parts})
 
     @property
     def core(self) -> Node:
@@ -139,10 +133,7 @@ class Not(Node):
 
     operand: Node
     binding: ClassVar[int] = _PREFIX
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.operand,)
+    parts: ClassVar[tuple[str, ...]] = ("operand",)
 
     @property
     def negation(self) -> Node:
@@ -174,6 +165,9 @@ class _Joined(Node):
     def children(self) -> tuple[Node, ...]:
         return self.operands
 
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        return replace(self, operands=tuple(map(change, self.operands)))
+
     def __str__(self) -> str:
         return f" {self.sign} ".join(self._inside(each, self.binding + 1) for each in self.operands)
 
@@ -200,10 +194,7 @@ class _Pair(Node):
 
     left: Node
     right: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    parts: ClassVar[tuple[str, ...]] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +232,8 @@ class _Windowed(Node):
     window: Interval
     operand: Node
     binding: ClassVar[int] = _PREFIX
+    parts: ClassVar[tuple[str, ...]] = ("operand",)
     sign: ClassVar[str]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.operand,)
 
     def __str__(self) -> str:
         return f"{self.sign}{self.window} {self._inside(self.operand, _PREFIX)}"
@@ -277,10 +265,7 @@ class Until(Node):
     left: Node
     right: Node
     binding: ClassVar[int] = _UNTIL
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    parts: ClassVar[tuple[str, ...]] = ("left", "right")
 
     def __str__(self) -> str:
         # Atoms need no brackets beside U, but readers do.
