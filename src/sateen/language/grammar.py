@@ -8,15 +8,17 @@ recursion meets it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, TypeVar
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
 from sateen.core.errors import ExpressionError, TextError
-from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation
+from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation, joined
 
 __all__ = [
     "ARITHMETIC",
@@ -26,10 +28,13 @@ __all__ = [
     "Language",
     "Mistake",
     "depth_of",
-    "read_condition",
-    "read_expression",
+    "parse_condition",
+    "parse_expression",
+    "pointed",
     "refuse_overflow",
 ]
+
+_T = TypeVar("_T")
 
 MAX_CHARACTERS: Final = 20_000
 MAX_DEPTH: Final = 100
@@ -73,18 +78,45 @@ ARITHMETIC: Final = r"""
 
 
 class Mistake(Exception):
-    """A mistake found while the tree is built; whoever holds the text makes it an error with a caret."""
+    """A mistake found while a tree is built; whoever holds the text makes it an error with a caret."""
 
-    def __init__(self, message: str, position: int, remedy: str = "") -> None:
+    def __init__(self, message: str, position: int = 0, remedy: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.position = position
         self.remedy = remedy
 
 
+@contextmanager
+def pointed(text: str, error: type[TextError], start: int = 0) -> Iterator[None]:
+    """Mistakes, and errors about a part of `text` that begins at `start`, become errors that point into `text`."""
+    try:
+        yield
+    except (Mistake, TextError) as mistake:
+        raise error(mistake.message, text, start + mistake.position, mistake.remedy) from None
+
+
+def _applied(symbol: str) -> Callable[..., Expression]:
+    """What a rule makes that only applies a symbol to its operands."""
+
+    def build(_builder: object, *operands: Expression) -> Expression:
+        return Operation(symbol, operands)
+
+    return build
+
+
 @v_args(inline=True)
-class Builder(Transformer[Token, Any]):
+class Builder(Transformer[Token, object]):
     """The tree of each rule of ARITHMETIC, made bottom-up while the text is parsed."""
+
+    any_of = _applied("or")
+    all_of = _applied("and")
+    negated = _applied("not")
+    times = _applied("*")
+    over = _applied("/")
+    negative = _applied("-")
+    raised = _applied("^")
+    choice = _applied("if")
 
     def number(self, token: Token) -> Expression:
         value = float(token)
@@ -108,41 +140,19 @@ class Builder(Transformer[Token, Any]):
     def truth(self, token: Token) -> Expression:
         return Boolean(token.type == "TRUE")
 
-    def comparison(self, *parts: Any) -> Expression:
-        chain = tuple(self.compared(parts))
-        return chain[0] if len(chain) == 1 else Operation("and", chain)
+    def comparison(self, *parts: Expression | Token) -> Expression:
+        return joined("and", self.compared(parts))
 
-    def compared(self, parts: tuple[Any, ...]) -> Iterable[Expression]:
+    def compared(self, parts: Sequence[Expression | Token]) -> list[Expression]:
         """The comparisons of a chain: `0 < x < 5` is `0 < x` and `x < 5`."""
-        for index in range(1, len(parts), 2):
-            symbol = "==" if parts[index] == "=" else str(parts[index])
-            yield Operation(symbol, (parts[index - 1], parts[index + 1]))
-
-    def any_of(self, *operands: Expression) -> Expression:
-        return Operation("or", operands)
-
-    def all_of(self, *operands: Expression) -> Expression:
-        return Operation("and", operands)
-
-    def negated(self, operand: Expression) -> Expression:
-        return Operation("not", (operand,))
+        sides = [part for part in parts if isinstance(part, Expression)]
+        symbols = ["==" if part == "=" else str(part) for part in parts if isinstance(part, Token)]
+        return [Operation(symbol, pair) for symbol, pair in zip(symbols, pairwise(sides), strict=True)]
 
     def total(self, first: Expression, *rest: Any) -> Expression:
         signs, terms = rest[::2], rest[1::2]
         further = (Operation("-", (term,)) if sign == "-" else term for sign, term in zip(signs, terms, strict=True))
         return Operation("+", (first, *further))
-
-    def times(self, left: Expression, right: Expression) -> Expression:
-        return Operation("*", (left, right))
-
-    def over(self, left: Expression, right: Expression) -> Expression:
-        return Operation("/", (left, right))
-
-    def negative(self, operand: Expression) -> Expression:
-        return Operation("-", (operand,))
-
-    def raised(self, base: Expression, exponent: Expression) -> Expression:
-        return Operation("^", (base, exponent))
 
     def call(self, function: Token, *arguments: Expression) -> Expression:
         many = function in ("min", "max")
@@ -150,9 +160,6 @@ class Builder(Transformer[Token, Any]):
             wanted = "two or more arguments" if many else "one argument"
             raise Mistake(f"{function} takes {wanted}, not {len(arguments)}", function.start_pos or 0)
         return Operation(str(function), arguments)
-
-    def choice(self, *branches: Expression) -> Expression:
-        return Operation("if", branches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,7 @@ class Language:
 
     grammar: str
     starts: tuple[str, ...]
-    builder: Callable[[], Transformer[Token, Any]]
+    builder: Callable[[], Transformer[Token, object]]
     error: type[TextError]
     noun: str
     hint: Callable[[Token | None, Token | None, str], tuple[str, str] | None]
@@ -173,20 +180,22 @@ class Language:
 
     def read(self, text: str, start: str) -> Any:
         """The tree of `text`, or this language's error with a caret."""
-        self._refuse_hostile(text)
-        try:
-            tree = _table(self).parse(text, start=start)
-        except Mistake as mistake:
-            raise self.error(mistake.message, text, mistake.position, mistake.remedy) from None
-        except UnexpectedInput as unexpected:
-            raise self._pointed(unexpected, text) from None
-        return tree
+        self.refuse_oversized(text)
+        self._refuse_deep(text)
+        with pointed(text, self.error):
+            try:
+                return _table(self).parse(text, start=start)
+            except UnexpectedInput as unexpected:
+                raise self._pointed(unexpected, text) from None
 
-    def _refuse_hostile(self, text: str) -> None:
+    def refuse_oversized(self, text: str) -> None:
+        """Refuses what is no text, or has too many characters to be read."""
         if not isinstance(text, str):
             raise self.error(f"{self.noun} is written as text, not as {type(text).__name__}")
         if len(text) > self.most:
             raise self.error(f"{self.noun} of {len(text):,} characters; at most {self.most:,} are read")
+
+    def _refuse_deep(self, text: str) -> None:
         if not text.strip():
             raise self.error(f"{self.noun} without any text")
         depth = 0
@@ -256,7 +265,7 @@ def _shared_hint(found: Token | None, before: Token | None) -> tuple[str, str] |
     return None
 
 
-def depth_of(root: Any, children: Callable[[Any], Iterable[Any]]) -> int:
+def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:
     """How deep a tree is, counted without recursion and not far beyond MAX_DEPTH, so that it can be refused."""
     depth, layer = 0, [root]
     while layer and depth <= MAX_DEPTH:
@@ -311,17 +320,17 @@ _EXPRESSIONS: Final = Language(
 )
 
 
-def read_expression(text: str) -> Expression:
-    """The tree of an arithmetic expression."""
-    return _read(text, "sum")
+def parse_expression(text: str) -> Expression:
+    """The tree of an arithmetic expression; ExpressionError, with a caret, where there is none."""
+    return _parsed(text, "sum")
 
 
-def read_condition(text: str) -> Expression:
-    """The tree of a condition."""
-    return _read(text, "condition")
+def parse_condition(text: str) -> Expression:
+    """The tree of a condition such as `A > 0 and not B >= 3`."""
+    return _parsed(text, "condition")
 
 
-def _read(text: str, start: str) -> Expression:
+def _parsed(text: str, start: str) -> Expression:
     tree: Expression = _EXPRESSIONS.read(text, start)
     if depth_of(tree, lambda node: node.children) > MAX_DEPTH:
         raise ExpressionError(f"more than {MAX_DEPTH} levels of operations", text)

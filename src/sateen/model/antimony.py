@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from sateen.core.errors import ModelError
+from sateen.model.model import Model
+from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
 from sateen.model.sbml_elements import Source
+from sateen.model.sbml_math import Element
 from sateen.model.sbml_safety import line_start
 
-__all__ = ["MAX_CHARACTERS", "read_antimony"]
+__all__ = ["MAX_CHARACTERS", "READER", "read_antimony"]
 
 MAX_CHARACTERS: Final = 100_000
 _LONGEST_LINE: Final = 2_000
@@ -38,7 +41,7 @@ _DISTRIBUTIONS: Final = re.compile(
 
 
 def read_antimony(text: str) -> SbmlModel:
-    """The model that an Antimony text describes; what is wrong is told with its line.
+    """The model that an Antimony text describes; errors name the line.
 
     >>> epidemic = read_antimony('''
     ...     infect:  S + I -> 2 I; beta * S * I
@@ -71,6 +74,13 @@ def read_antimony(text: str) -> SbmlModel:
         if error.text == text:
             raise
         raise ModelError(error.message, text, 0, error.remedy) from None
+
+
+def _read_model(text: str) -> Model:
+    return read_antimony(text).model
+
+
+READER: Final = ModelReader(_read_model)
 
 
 def _looked_over(text: str) -> str:
@@ -107,17 +117,18 @@ def _as_sbml(text: str, seen: str) -> str:
     antimony.clearPreviousLoads()
     try:
         if antimony.loadAntimonyString(text) < 0:
-            raise _told(text, seen, antimony.getLastError())
+            raise _library_error(text, seen, antimony.getLastError())
         return str(antimony.getSBMLString(antimony.getMainModuleName()))
     finally:
         antimony.clearPreviousLoads()
         antimony.freeAll()
 
 
-def _told(text: str, seen: str, said: str) -> ModelError:
-    """What the library said, with the line it names, and what to do about its own words."""
-    found = re.match(r"Error in model string, line (\d+):\s*(.*)", said, re.DOTALL)
-    line, message = (int(found[1]), found[2]) if found else (1, said)
+def _library_error(text: str, seen: str, message: str) -> ModelError:
+    """An error of the library, with the line it names, and what to do about its reserved words."""
+    line = 1
+    if placed := re.match(r"Error in model string, line (\d+):\s*(.*)", message, re.DOTALL):
+        line, message = int(placed[1]), placed[2]
     position = line_start(text, line)
     if reserved := re.match(r"'(\w+)' is a reserved word", message):
         return _reserved(text, seen, reserved[1])
@@ -138,7 +149,7 @@ def _reserved(text: str, seen: str, word: str) -> ModelError:
     return ModelError(f"{word} cannot be used as a name", text, place.start() if place else 0, remedy)
 
 
-def _place(seen: str, element: Any) -> int:
+def _place(seen: str, element: Element) -> int:
     """Where the id of an element, or of one around it, stands in the text; the library numbers what has no name."""
     while getattr(element, "getElementName", lambda: "model")() != "model":
         for ask in ("getIdAttribute", "getVariable", "getSymbol"):

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
-from sateen.core.errors import ExpressionError, ModelError
-from sateen.language.expression import Expression, Name, Number, Operation, parse_condition, parse_expression
+from sateen.core.errors import ModelError
+from sateen.language.expression import Expression, Name, Number, Operation
+from sateen.language.grammar import parse_condition, parse_expression, pointed
 
 __all__ = [
     "MOST",
@@ -22,9 +23,9 @@ __all__ = [
     "assigned",
     "bounded",
     "guarded",
+    "lines_of",
     "mass_action",
     "rate_of",
-    "said_lines",
     "sides_of",
     "terms",
     "triggered",
@@ -97,18 +98,16 @@ class Piece:
 
     def expression(self, condition: bool = False) -> Expression:
         """The tree of what it says; ModelError, with a caret, where it says none."""
-        try:
+        with pointed(self.whole, ModelError, self.start):
             return (parse_condition if condition else parse_expression)(self.text)
-        except ExpressionError as error:
-            raise ModelError(error.message, self.whole, self.start + error.position, error.remedy) from None
 
 
-def said_lines(text: str) -> Iterator[Piece]:
+def lines_of(text: str) -> Iterator[Piece]:
     """The lines that say something, without their comments."""
     start = 0
     for line in text.split("\n"):
-        said = re.match(r"(?:`[^`]*`|[^#`])*", line)
-        piece = Piece(text, start, line if said is None or "#" not in line[said.end() :] else said[0])
+        before = re.match(r"(?:`[^`]*`|[^#`])*", line)  # a comment
+        piece = Piece(text, start, line if before is None or "#" not in line[before.end() :] else before[0])
         if not piece.blank:
             yield piece
         start += len(line) + 1
@@ -161,20 +160,20 @@ def bounded(piece: Piece) -> tuple[Piece, Bounds | None]:
     if found is None:
         remedy = "they are whole numbers: x = 0 in [0, 10]; open ends are (-inf, 10] and [0, inf)"
         written.fail("bounds look like [0, 10]", remedy)
-    low, high = (None if "inf" in end else _digits(written.part(start), end) for start, end in _ends(found))
-    for bracket, end, place in ((found[1], low, found.start(1)), (found[4], high, found.start(4))):
-        if bracket in "()" and end is not None:
-            written.part(place).fail("bounds belong to the range", f"write {'[' if bracket == '(' else ']'}")
+    low, high = (_bound(written.part(found.start(group)), found[group]) for group in (2, 3))
+    for bracket, end in ((1, low), (4, high)):
+        if found[bracket] in "()" and end is not None:
+            remedy = f"write {'[' if found[bracket] == '(' else ']'}"
+            written.part(found.start(bracket)).fail("bounds belong to the range", remedy)
     if low is not None and high is not None and low > high:
         written.fail(f"no number is from {low} to {high}", "the lower bound comes first")
     return piece.part(0, match.start()), (low, high)
 
 
-def _ends(found: re.Match[str]) -> tuple[tuple[int, str], ...]:
-    return tuple((found.start(group), re.sub(r"\s", "", found[group])) for group in (2, 3))
-
-
-def _digits(piece: Piece, digits: str) -> int:
+def _bound(piece: Piece, text: str) -> int | None:
+    digits = re.sub(r"\s", "", text)
+    if "inf" in digits:
+        return None
     if len(digits) > 20 or abs(int(digits)) > MOST:
         piece.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
     return int(digits)
@@ -195,12 +194,12 @@ def triggered(piece: Piece) -> tuple[Piece, Piece, bool]:
         piece.rest().fail("this event has no trigger", "write after when what makes it happen: when time >= 25")
     assignments, trigger = piece.part(0, match.start()), piece.part(match.end())
     initially = True
-    if said := _INITIALLY.search(trigger.masked()):
-        if said[1] not in ("true", "false"):
+    if clause := _INITIALLY.search(trigger.masked()):
+        if clause[1] not in ("true", "false"):
             remedy = "it is the value that the trigger is held to have had before time 0"
-            trigger.part(said.start()).fail("write initially false, or initially true", remedy)
-        initially = said[1] == "true"
-        trigger = trigger.part(0, said.start())
+            trigger.part(clause.start()).fail("write initially false, or initially true", remedy)
+        initially = clause[1] == "true"
+        trigger = trigger.part(0, clause.start())
     if trigger.blank:
         piece.part(match.start()).fail("this event has no trigger", "a trigger is a condition: when time >= 25")
     return assignments, trigger, initially

@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 from sateen.core.errors import ModelError
-from sateen.model.sbml_math import library
+from sateen.model.model import new_name
+from sateen.model.sbml_math import Element, children_of, library
 
 __all__ = ["Elements", "Source", "listed", "local_parameters", "whole"]
+
+ById: TypeAlias = Mapping[str, Element]
+Bounds: TypeAlias = tuple[int | None, int | None]
 
 _LARGEST: Final = 2**53
 _CLOSE: Final = 1e-9  # relative: a product such as 0.7 * 10 is a whole number up to rounding
@@ -23,13 +27,13 @@ class Source:
     """A text, and where in it an element of the file that the library read stands."""
 
     text: str
-    find: Callable[[Any], int]
+    find: Callable[[Element], int]
 
-    def fail(self, message: str, element: Any, remedy: str = "") -> NoReturn:
+    def fail(self, message: str, element: Element, remedy: str = "") -> NoReturn:
         """Refuses an element, and points to it."""
         raise ModelError(message, self.text, self.find(element), remedy)
 
-    def note(self, message: str, element: Any) -> str:
+    def note(self, message: str, element: Element) -> str:
         """A remark on an element, with its line."""
         return f"line {self.text.count(chr(10), 0, self.find(element)) + 1}: {message}"
 
@@ -44,57 +48,58 @@ class Elements:
     """
 
     source: Source
-    species: Mapping[str, Any]
-    parameters: Mapping[str, Any]
-    compartments: Mapping[str, Any]
-    reactions: Mapping[str, Any]
-    references: Mapping[str, Any]
-    functions: Mapping[str, Any]
-    rules: Mapping[str, Any]
-    assigned: Mapping[str, Any]
-    by_event: Mapping[str, Any]
+    species: ById
+    parameters: ById
+    compartments: ById
+    reactions: ById
+    references: ById
+    functions: ById
+    rules: ById
+    assigned: ById
+    by_event: ById
     local: Mapping[str, Mapping[str, str]]
-    bounds: Mapping[str, tuple[int | None, int | None]]
-    unwatched: tuple[Any, ...]
+    bounds: Mapping[str, Bounds]
+    unwatched: tuple[Element, ...]
 
     @classmethod
-    def of(cls, model: Any, source: Source) -> Elements:
+    def of(cls, model: Element, source: Source) -> Elements:
         """The elements of the library's model; rules of kinds that are not supported are refused."""
         reactions = _by_id(model.getListOfReactions())
         sides = [side for each in reactions.values() for side in (each.getListOfReactants(), each.getListOfProducts())]
         references = {each.getId(): each for side in sides for each in listed(side) if each.getId()}
         species, parameters = _by_id(model.getListOfSpecies()), _by_id(model.getListOfParameters())
         compartments = _by_id(model.getListOfCompartments())
-        events = [
-            each for event in listed(model.getListOfEvents()) for each in listed(event.getListOfEventAssignments())
-        ]
+        events = listed(model.getListOfEvents())
+        set_by_events = [each for event in events for each in listed(event.getListOfEventAssignments())]
+        bounds, unwatched = _bounds(_with_formula(listed(model.getListOfConstraints())), species)
         return cls(
-            source,
-            species,
-            parameters,
-            compartments,
-            reactions,
-            references,
-            _by_id(model.getListOfFunctionDefinitions()),
-            _rules(model, source),
-            {each.getSymbol(): each for each in _with_formula(listed(model.getListOfInitialAssignments()))},
-            {each.getVariable(): each for each in _with_formula(events)},
-            _local_names(reactions, [*species, *parameters, *compartments, *reactions, *references]),
-            *_bounds(_with_formula(listed(model.getListOfConstraints())), species),
+            source=source,
+            species=species,
+            parameters=parameters,
+            compartments=compartments,
+            reactions=reactions,
+            references=references,
+            functions=_by_id(model.getListOfFunctionDefinitions()),
+            rules=_rules(model, source),
+            assigned={each.getSymbol(): each for each in _with_formula(listed(model.getListOfInitialAssignments()))},
+            by_event={each.getVariable(): each for each in _with_formula(set_by_events)},
+            local=_local_names(reactions, [*species, *parameters, *compartments, *reactions, *references]),
+            bounds=bounds,
+            unwatched=unwatched,
         )
 
-    def setter(self, name: str) -> Any:
+    def setter(self, name: str) -> Element:
         """The element that sets an id, or else the one that has it."""
         places = (self.rules, self.assigned, self.by_event, self.species, self.parameters, self.compartments)
         return next((place[name] for place in (*places, self.reactions, self.references) if name in place), None)
 
 
-def listed(elements: Any) -> list[Any]:
+def listed(elements: Element) -> list[Element]:
     """The elements of one of the library's lists."""
     return [elements.get(index) for index in range(elements.size())]
 
 
-def local_parameters(reaction: Any) -> list[Any]:
+def local_parameters(reaction: Element) -> list[Element]:
     """The parameters that only the kinetic law of a reaction reads."""
     law = reaction.getKineticLaw()
     if law is None:
@@ -109,16 +114,16 @@ def whole(value: float) -> int | None:
     return round(value) if abs(value - round(value)) <= _CLOSE * max(1.0, abs(value)) else None
 
 
-def _by_id(elements: Any) -> dict[str, Any]:
+def _by_id(elements: Element) -> dict[str, Element]:
     return {each.getId(): each for each in listed(elements)}
 
 
-def _with_formula(elements: Iterable[Any]) -> list[Any]:
+def _with_formula(elements: Iterable[Element]) -> list[Element]:
     """Level 3 Version 2 lets formulas be left out; what has none says nothing."""
     return [each for each in elements if each.getMath() is not None]
 
 
-def _rules(model: Any, source: Source) -> dict[str, Any]:
+def _rules(model: Element, source: Source) -> dict[str, Element]:
     found = {}
     for rule in listed(model.getListOfRules()):
         if rule.isAlgebraic():
@@ -136,40 +141,32 @@ def _rules(model: Any, source: Source) -> dict[str, Any]:
         source.fail(f"the assignment rule for {circle[0]} depends on itself: {' -> '.join(circle)}", found[circle[0]])
 
 
-def _names_in(formula: Any) -> set[str]:
+def _names_in(formula: Element) -> set[str]:
     found: set[str] = set()
     waiting = [formula]
     while waiting:
         node = waiting.pop()
         if node.isName():
             found.add(node.getName())
-        waiting += [node.getChild(index) for index in range(node.getNumChildren())]
+        waiting += children_of(node)
     return found
 
 
-def _local_names(reactions: Mapping[str, Any], others: list[str]) -> dict[str, dict[str, str]]:
+def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]]:
     """A parameter of one reaction keeps its name if no other thing has it; else the reaction's name is put before."""
-    own = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
-    uses = Counter([*others, *(each for names in own.values() for each in names)])
+    local = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
+    uses = Counter([*others, *(each for names in local.values() for each in names)])
     taken = set(uses)
-    found: dict[str, dict[str, str]] = {}
-    for reaction, names in own.items():
-        found[reaction] = {}
-        for name in names:
-            called = name if uses[name] == 1 else f"{reaction}_{name}"
-            while called != name and called in taken:
-                called += "_"
-            taken.add(called)
-            found[reaction][name] = called
-    return found
+    return {
+        reaction: {name: name if uses[name] == 1 else new_name(f"{reaction}_{name}", taken) for name in names}
+        for reaction, names in local.items()
+    }
 
 
-def _bounds(
-    constraints: list[Any], species: Mapping[str, Any]
-) -> tuple[dict[str, tuple[int | None, int | None]], tuple[Any, ...]]:
+def _bounds(constraints: list[Element], species: ById) -> tuple[dict[str, Bounds], tuple[Element, ...]]:
     """The bounds of amounts that constraints give, and the constraints that are none."""
     libsbml = library()
-    found: dict[str, tuple[int | None, int | None]] = {}
+    found: dict[str, Bounds] = {}
     others = []
     for constraint in constraints:
         formula = constraint.getMath()
@@ -186,7 +183,7 @@ def _bounds(
     return found, tuple(others)
 
 
-def _limit(node: Any) -> float:
+def _limit(node: Element) -> float:
     """A whole number or an infinity, of either sign; NaN for anything else."""
     sign = 1.0
     if node.isUMinus():

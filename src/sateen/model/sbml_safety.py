@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 from xml.parsers import expat
 
 from sateen.core.errors import ModelError
@@ -83,8 +83,8 @@ class _Look:
         try:
             self.parser.Parse(self.text.removeprefix("\ufeff"), True)
         except expat.ExpatError as error:
-            said = expat.ErrorString(error.code)
-            raise self._error(f"this is not XML: {said}", line=error.lineno, column=error.offset) from None
+            message = f"this is not XML: {expat.ErrorString(error.code)}"
+            raise self._error(message, line=error.lineno, column=error.offset) from None
         assert self.found is not None
         for noun, reads, most in (
             ("functions", self.functions, MAX_FUNCTION_PAIRS),
@@ -100,7 +100,7 @@ class _Look:
         if encoding and encoding.lower() not in known:
             raise self._error(f"the encoding {encoding} is not read", "save the file in UTF-8")
 
-    def _doctype(self, *_: Any) -> None:
+    def _doctype(self, *_: object) -> None:
         raise self._error(
             "a document type (DOCTYPE) is refused", "SBML has none; it could name entities and other files: remove it"
         )

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from sateen.core.errors import ModelError
 from sateen.language.expression import Boolean, Expression, Name, Number, Operation, number
-from sateen.model.model import CLOCK, Event, Model, Transition, Variable
+from sateen.model.model import CLOCK, Event, Model, Transition, Variable, new_name
 
 __all__ = ["write_sbml"]
 
@@ -51,9 +51,7 @@ def write_sbml(model: Model) -> str:
     <model substanceUnits="item" extentUnits="item">
     """
     _check(model)
-    compartment = "compartment"
-    while compartment in model.names or compartment in _happenings(model):
-        compartment += "_"
+    compartment = new_name("compartment", {*model.names, *model.happening})
     root = Element("sbml", {"xmlns": _CORE, "level": "3", "version": "2"})
     body = SubElement(root, "model", {"substanceUnits": "item", "extentUnits": "item"})
     compartments = SubElement(body, "listOfCompartments")
@@ -70,14 +68,10 @@ def write_sbml(model: Model) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _happenings(model: Model) -> list[str]:
-    return [transition.name for transition in model.transitions] + [event.name for event in model.events]
-
-
 def _check(model: Model) -> None:
     """Refuses names that are no ids, or not unique, and numbers that nothing changes."""
     seen: set[str] = set()
-    for name in (*model.names, *_happenings(model)):
+    for name in (*model.names, *model.happening):
         if not _ID.fullmatch(name):
             raise ModelError(f"SBML cannot say the name {name}", remedy="ids are of letters, digits and _: rename it")
         if name in seen:
