@@ -458,7 +458,7 @@ def test_packages_that_need_not_be_understood_and_moles_are_noted():
     model = read(X, K, DECAY, attributes=layout, substanceUnits="mole")
     assert model.warnings == (
         "the package layout is not read",
-        "line 3: amounts are said to be moles; they are read as molecules",
+        "line 3: the unit of amounts is the mole; they are read as molecules",
     )
 
 

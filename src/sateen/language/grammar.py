@@ -206,20 +206,20 @@ class Language:
 
     def _pointed(self, unexpected: UnexpectedInput, text: str) -> TextError:
         position = min(unexpected.pos_in_stream or 0, len(text))
-        found: Token | None = None
+        token: Token | None = None
         if isinstance(unexpected, UnexpectedCharacters):
-            found = Token("STRANGE", text[position], start_pos=position)
+            token = Token("STRANGE", text[position], start_pos=position)
         elif isinstance(unexpected, UnexpectedToken) and unexpected.token.type != "$END":
-            found = unexpected.token
+            token = unexpected.token
         else:
             position = len(text.rstrip())
         before = list(_table(self).lex(text[:position]))
         last = before[-1] if before else None
-        usual = "the text ends too soon" if found is None else f"{_short(found)!r} cannot stand here"
-        if (found is None or found == ")") and (unmatched := _unmatched_bracket(text)) is not None:
+        usual = "the text ends too soon" if token is None else f"{_short(token)!r} cannot stand here"
+        if (token is None or token == ")") and (unmatched := _unmatched_bracket(text)) is not None:
             message = f"this {text[unmatched]!r} is never {'opened' if text[unmatched] in ')]' else 'closed'}"
             return self.error(message, text, unmatched)
-        message, remedy = self.hint(found, last, text) or _shared_hint(found, last) or (usual, "")
+        message, remedy = self.hint(token, last, text) or _shared_hint(token, last) or (usual, "")
         return self.error(message, text, position, remedy)
 
 
@@ -248,19 +248,19 @@ def _unmatched_bracket(text: str) -> int | None:
     return opened[-1] if opened else None
 
 
-def _shared_hint(found: Token | None, before: Token | None) -> tuple[str, str] | None:
+def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str] | None:
     """What the arithmetic of both languages can say of a token in the wrong place."""
     after_value = before is not None and before.type in ("NUMBER", "NAME", "QUOTED", "RPAR")
-    if found is None:
+    if token is None:
         return "the text ends too soon", f"something must follow {str(before)!r}" if before and not after_value else ""
-    if found.type == "STRANGE":
-        return f"{str(found)!r} has no meaning here", "a name with such characters is written in backquotes"
-    if found.type == "LPAR" and before is not None and before.type == "NAME":
+    if token.type == "STRANGE":
+        return f"{str(token)!r} has no meaning here", "a name with such characters is written in backquotes"
+    if token.type == "LPAR" and before is not None and before.type == "NAME":
         return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)} and if(c, a, b)"
-    if found.type in ("NAME", "QUOTED", "NUMBER", "LPAR", "FUNCTION") and after_value:
-        remedy = f"a product is written {before} * {_short(found)}" if before != ")" else "a product is written with *"
-        return f"an operator is missing before {_short(found)!r}", remedy
-    if found.type == "COMPARISON" and before == "=":
+    if token.type in ("NAME", "QUOTED", "NUMBER", "LPAR", "FUNCTION") and after_value:
+        remedy = f"a product is written {before} * {_short(token)}" if before != ")" else "a product is written with *"
+        return f"an operator is missing before {_short(token)!r}", remedy
+    if token.type == "COMPARISON" and before == "=":
         return "'=>' is not an operator", "write >= for 'at least'"
     return None
 
@@ -283,7 +283,7 @@ def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None
 
 def _constant_parts(root: Expression) -> list[Expression]:
     """The largest parts of a tree that read no name."""
-    found: list[Expression] = []
+    parts: list[Expression] = []
 
     def constant(node: Expression) -> bool:
         if isinstance(node, Name | Delayed):
@@ -291,10 +291,10 @@ def _constant_parts(root: Expression) -> list[Expression]:
         still = [child for child in node.children if constant(child)]
         if len(still) == len(node.children):
             return True
-        found.extend(still)
+        parts.extend(still)
         return False
 
-    return [root] if constant(root) else found
+    return [root] if constant(root) else parts
 
 
 def _short(text: str) -> str:
@@ -302,9 +302,9 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _expression_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
-    if found is not None and found.type == "LPAR" and before is not None and before.type == "NAME":
-        rest = text[(found.start_pos or 0) + 1 :].lstrip()
+def _expression_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    if token is not None and token.type == "LPAR" and before is not None and before.type == "NAME":
+        rest = text[(token.start_pos or 0) + 1 :].lstrip()
         if rest[:1] == "t" and rest[1:].lstrip()[:1] in ("-", ")"):
             return f"{before}(t-...) is a delay, and only formulas have delays", f"a rate reads {before} as it is now"
     return None

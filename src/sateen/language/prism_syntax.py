@@ -175,25 +175,25 @@ def without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
 
 
-def prism_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+def prism_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What PRISM's languages can say of a token in the wrong place."""
-    position = len(text) if found is None else found.start_pos or 0
+    position = len(text) if token is None else token.start_pos or 0
     written = text[position : position + 2]
-    if found is not None and found.type == "STRANGE":
-        if found == "#":
+    if token is not None and token.type == "STRANGE":
+        if token == "#":
             return "# belongs to PRISM's preprocessor", "run prismpp on the file first, and read what it writes"
-        if found == '"':
+        if token == '"':
             return "a label is a name in double quotes", 'write it like "full"'
-        return f"{str(found)!r} has no meaning here", "powers are pow(a, b), remainders mod(a, b)" * (found in "^%")
-    if before == "=" and found == "=":
+        return f"{str(token)!r} has no meaning here", "powers are pow(a, b), remainders mod(a, b)" * (token in "^%")
+    if before == "=" and token == "=":
         return "== is not an operator of PRISM", "write ="
     for wrong, right in (("&&", "&"), ("||", "|")):
         if text.startswith(wrong, max(position - 1, 0)):
             return f"{wrong} is not an operator of PRISM", f"write {right}"
-    if found is not None and found.type == "_LPAR" and before is not None and before.type == "NAME":
+    if token is not None and token.type == "_LPAR" and before is not None and before.type == "NAME":
         return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)}"
-    if found is not None and str(found) in _RESERVED:
-        return f"{found} cannot stand here", f"{found} is a reserved word of PRISM"
+    if token is not None and str(token) in _RESERVED:
+        return f"{token} cannot stand here", f"{token} is a reserved word of PRISM"
     if written == "->" and before is not None and before.type == "_RSQB":
         return "a command needs a guard before ->", "write true where it is always enabled"
     return None

@@ -1,4 +1,4 @@
-"""What can be told of a rate from its form alone, before any run."""
+"""What the form of a rate shows before any run: signs, zeros, and reactions that could drive a count below 0."""
 
 from __future__ import annotations
 

@@ -181,19 +181,19 @@ def _transitions(names: Names) -> tuple[Transition, ...]:
     of it enabled, blocks it.
     """
     steps = _Steps(names)
-    found: list[tuple[str, Transition]] = []
+    labelled: list[tuple[str, Transition]] = []
     nodes = 0
     for label, combined in steps.combinations():
         transition = _transition(combined)
         if transition is None:
             continue
         nodes += sum(step.size for step in combined)
-        if len(found) == _MOST_TRANSITIONS or nodes > _MOST_NODES:
+        if len(labelled) == _MOST_TRANSITIONS or nodes > _MOST_NODES:
             raise _too_many(label, combined[0].position)
-        found.append((label, transition))
-    moving = [pair for pair in found if pair[1].change or pair[1].update]
+        labelled.append((label, transition))
+    moving = [pair for pair in labelled if pair[1].change or pair[1].update]
     # A jump that changes nothing is none, but a model needs something that can happen.
-    return _named(moving or found[:1], set(steps.actions))
+    return _named(moving or labelled[:1], set(steps.actions))
 
 
 def _too_many(label: str, position: int) -> Mistake:
@@ -325,13 +325,13 @@ def _change(name: str, value: Expression, fixed: Mapping[str, float]) -> int | N
     return None if added is None else int(added)
 
 
-def _named(found: Sequence[tuple[str, Transition]], actions: set[str]) -> tuple[Transition, ...]:
+def _named(labelled: Sequence[tuple[str, Transition]], actions: set[str]) -> tuple[Transition, ...]:
     """Calls them after their action, or their module, with numbers where there are several."""
-    counts = Counter(label for label, _ in found)
+    counts = Counter(label for label, _ in labelled)
     taken = {label for label in actions if counts[label] == 1}
     numbers: dict[str, int] = {}
     named = []
-    for label, transition in found:
+    for label, transition in labelled:
         name = label
         if label not in taken:
             numbers[label] = numbers.get(label, 0) + 1

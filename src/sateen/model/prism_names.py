@@ -14,12 +14,11 @@ from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import FUNCTIONS, Term
 from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name, without_value
 from sateen.model.model import Variable
-from sateen.model.prism_text import Declared, Defined, Module, Named, Program, Renamed
+from sateen.model.prism_text import Declared, Module, Named, Program, Renamed
 
 __all__ = ["Copy", "Names"]
 
 _LARGEST: Final = 2**53
-_SAME: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,14 @@ class Names:
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """The constants among some names, and those that they read, by way of others too."""
-        found: set[str] = set()
+        needed: set[str] = set()
         waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name in self.constants and name not in found:
-                found.add(name)
+            if name in self.constants and name not in needed:
+                needed.add(name)
                 waiting += self.definitions[name].names if name in self.definitions else ()
-        return found
+        return needed
 
     def _lookup(self, term: Term, copy: Copy | None) -> Typed:
         if term.symbol == "label":
@@ -105,23 +104,25 @@ class Names:
 
     def _definitions(self, given: Mapping[str, object]) -> dict[str, Expression]:
         """What every constant with a value is, each after those it reads."""
-        found = {name: number(value) for name, value in self._given(given).items()}
+        values = {name: number(value) for name, value in self._given(given).items()}
         for name, constant in self.constants.items():
             if constant.value is not None:
-                found[name] = self._definition(constant, constant.value)
-            elif name not in found and constant.kind == "bool":
+                made = self._fixed(constant.value, None, f"the constant {name}")
+                check_kind(name, constant.kind, made, constant.value)
+                values[name] = made.number
+            elif name not in values and constant.kind == "bool":
                 remedy = f'give it one: constants={{"{name}": True}}, or --const {name}=1'
                 raise Mistake(f"the bool constant {name} has no value", constant.position, remedy)
-        reads = {name: [each for each in value.names if each in found] for name, value in found.items()}
+        reads = {name: [each for each in value.names if each in values] for name, value in values.items()}
         try:
-            return {name: found[name] for name in TopologicalSorter(reads).static_order()}
+            return {name: values[name] for name in TopologicalSorter(reads).static_order()}
         except CycleError as error:
             circle: list[str] = error.args[1]
             position = self.constants[circle[0]].position
             raise Mistake(f"the constant {circle[0]} is defined by itself: {' -> '.join(circle)}", position) from None
 
     def _given(self, given: Mapping[str, object]) -> dict[str, float]:
-        found = {}
+        numbers = {}
         for name, value in given.items():
             constant = self.constants.get(name)
             if constant is None:
@@ -131,15 +132,10 @@ class Names:
                 remedy = f"to give it elsewhere, leave it open: const {constant.kind} {name};"
                 raise Mistake(f"the constant {name} has a value already", constant.position, remedy)
             try:
-                found[name] = given_value(name, constant.kind, value)
+                numbers[name] = given_value(name, constant.kind, value)
             except ValueError as error:
                 raise Mistake(str(error), constant.position) from None
-        return found
-
-    def _definition(self, constant: Defined, value: Term) -> Expression:
-        made = self._fixed(value, None, f"the constant {constant.name}")
-        check_kind(constant.name, constant.kind, made, value)
-        return made.number
+        return numbers
 
     def _values(self) -> dict[str, float]:
         """The constants whose value is known."""
@@ -194,33 +190,33 @@ class Names:
 
     def _check_once(self, program: Program) -> None:
         """Refuses a name that stands for two things."""
+        everywhere: tuple[Named, ...] = (*program.constants, *program.formulas, *program.variables)
+        names = [(each.name, each.position) for each in everywhere]
+        names += [(copy.new(each.name), each.position) for copy in self.copies for each in copy.module.variables]
         seen: set[str] = set()
-        alike = (*program.constants, *program.formulas, *program.variables)
-        everything: list[tuple[str, Named]] = [(each.name, each) for each in alike]
-        everything += [(copy.new(each.name), each) for copy in self.copies for each in copy.module.variables]
-        for name, where in everything:
+        for name, position in names:
             if name in seen:
-                raise Mistake(f"{name} is declared twice", where.position, "give one of them another name")
+                raise Mistake(f"{name} is declared twice", position, "give one of them another name")
             seen.add(name)
 
 
 def _copies(modules: tuple[Module | Renamed, ...], formulas: set[str]) -> tuple[Copy, ...]:
     """Every module as it takes part, in order."""
-    found: dict[str, Copy] = {each.name: Copy(each.name, each, _SAME) for each in modules if isinstance(each, Module)}
+    known: dict[str, Copy] = {each.name: Copy(each.name, each, {}) for each in modules if isinstance(each, Module)}
     order: dict[str, Copy] = {}
     for module in modules:
         if module.name in order:
             raise Mistake(f"two modules are called {module.name}", module.position, "give one of them another name")
         if isinstance(module, Renamed):
-            found[module.name] = _renamed(module, found, formulas)
-        order[module.name] = found[module.name]
+            known[module.name] = _renamed(module, known, formulas)
+        order[module.name] = known[module.name]
     return tuple(order.values())
 
 
-def _renamed(module: Renamed, found: Mapping[str, Copy], formulas: set[str]) -> Copy:
-    base = found.get(module.base.name)
+def _renamed(module: Renamed, known: Mapping[str, Copy], formulas: set[str]) -> Copy:
+    base = known.get(module.base.name)
     if base is None:
-        hint = nearest(module.base.name, found) or "a module that is renamed itself must stand before"
+        hint = nearest(module.base.name, known) or "a module that is renamed itself must stand before"
         raise Mistake(f"there is no module {module.base.name} to rename", module.base.position, hint)
     names: dict[str, str] = {}
     for old, new in module.names:

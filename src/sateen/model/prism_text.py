@@ -118,7 +118,8 @@ def parse_program(text: str) -> Program:
         body, systems = _without_blocks(body, "system")
         parts: dict[str, tuple[Part, ...]] = _PROGRAMS.read(body, "program")
         _check_type(parts.pop("type"))
-        program = Program(**parts, rewards=tuple(map(_heading, rewards)))
+        headings = [(re.match(r'\s*("\w+")', block), block.start_pos or 0) for block in rewards]
+        program = Program(**parts, rewards=tuple(Named(name[1] if name else "", start) for name, start in headings))
         for system in systems:
             _check_system(system, program)
         return program
@@ -127,23 +128,14 @@ def parse_program(text: str) -> Program:
 def _without_blocks(text: str, word: str) -> tuple[str, list[Token]]:
     """The text with every `word ... endword` blotted out, and those blocks."""
     blocks: list[Token] = []
-    kept, place = [], 0
-    for found in re.finditer(rf"\b{word}\b", text):
-        if found.start() < place:
-            continue
-        end = text.find(f"end{word}", found.end())
-        if end < 0:
-            raise Mistake(f"this {word} is never closed", found.start(), f"it ends with end{word}")
-        stop = end + len(f"end{word}")
-        blocks.append(Token(word, text[found.end() : end], start_pos=found.start()))
-        kept += [text[place : found.start()], re.sub(r"[^\n]", " ", text[found.start() : stop])]
-        place = stop
-    return "".join([*kept, text[place:]]), blocks
 
+    def blotted(block: re.Match[str]) -> str:
+        if not block[2]:
+            raise Mistake(f"this {word} is never closed", block.start(), f"it ends with end{word}")
+        blocks.append(Token(word, block[1], start_pos=block.start()))
+        return re.sub(r"[^\n]", " ", block[0])
 
-def _heading(block: Token) -> Named:
-    heading = re.match(r'\s*("\w+")', block)
-    return Named(heading[1] if heading else "", block.start_pos or 0)
+    return re.sub(rf"(?s)\b{word}\b(.*?)(end{word}|\Z)", blotted, text), blocks
 
 
 def _check_type(kinds: Sequence[Token]) -> None:
@@ -281,19 +273,19 @@ class _ProgramBuilder(TermBuilder):
         return Assigned(primed.rstrip("'"), primed.start_pos or 0, value)
 
 
-def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What the language of models can say of a token in the wrong place."""
-    if found is None:
+    if token is None:
         return "the text ends too soon", "a module ends with endmodule, a declaration or a command with ;"
     if before == "label":
-        return "the name of a label stands in double quotes", f'write  label "{str(found)[:40]}" = ...'
-    if "invariant" in (found, before):
+        return "the name of a label stands in double quotes", f'write  label "{str(token)[:40]}" = ...'
+    if "invariant" in (token, before):
         return "invariants are not supported", "they belong to a pta; a ctmc has none"
-    if found.type == "PRIMED":
+    if token.type == "PRIMED":
         return "an assignment stands in brackets", "write (x'=1), and join several with &: (x'=1) & (y'=2)"
-    if found.type in _BEGINNINGS and before is not None and before.type in _ENDINGS:
-        return f"a semicolon is missing before {str(found)[:40]!r}", "declarations and commands end with ;"
-    return prism_hint(found, before, text)
+    if token.type in _BEGINNINGS and before is not None and before.type in _ENDINGS:
+        return f"a semicolon is missing before {str(token)[:40]!r}", "declarations and commands end with ;"
+    return prism_hint(token, before, text)
 
 
 _BEGINNINGS: Final = {"MODULE", "ENDMODULE", "_LSQB", "CONST", "FORMULA", "LABEL", "GLOBAL", "TYPE", "NAME"}

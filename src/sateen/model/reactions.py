@@ -1,4 +1,4 @@
-"""sateen's own model text, read.
+"""The reader of model text, the language of sateen.
 
     species S = 95, I = I0             # initial counts: numbers, parameters, or expressions of them
     species x = 0 in [-5, 10]          # bounds; an open end is (-inf, 10] or [0, inf)

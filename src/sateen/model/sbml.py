@@ -30,7 +30,7 @@ from sateen.model.sbml_written import write_sbml
 __all__ = ["READER", "SbmlModel", "read_sbml"]
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
-_MOST_ERRORS: Final = 3  # of the library's, that are told
+_MOST_ERRORS: Final = 3  # of the library's, that are shown
 _LONGEST_SENTENCE: Final = 250  # characters of one
 _CLOCK: Final = Name(CLOCK)
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -87,7 +87,7 @@ def _document(text: str, source: Source) -> Element:
 
 
 def _as_utf_8(declaration: re.Match[str]) -> str:
-    """The first line of a text that is decoded already, whatever it said; as many lines as there were."""
+    """The first line of a text that is decoded already, whatever it declared; as many lines as there were."""
     return '<?xml version="1.0" encoding="UTF-8"?>' + "\n" * declaration[0].count("\n")
 
 
@@ -159,7 +159,7 @@ def _remarks(model: Element, source: Source, names: Names, rules: Mapping[str, E
         yield source.note("the constraint is not watched", constraint)
     for element in (model, *names.file.species.values()):
         if element.getSubstanceUnits() == "mole":
-            yield source.note("amounts are said to be moles; they are read as molecules", element)
+            yield source.note("the unit of amounts is the mole; they are read as molecules", element)
 
 
 def _doubts(transitions: tuple[Transition, ...], model: Element, source: Source) -> list[str]:
@@ -252,13 +252,13 @@ def _events(names: Names, model: Element) -> tuple[Event, ...]:
     elements.sort(key=lambda event: -_priority(names, event))
     alone = len(elements) == 1
     taken = {each.getId() for each in elements}
-    found = []
+    events = []
     for place, element in enumerate(elements, start=1):
         name = element.getId() or new_name(f"event_{place}", taken)
-        found.append(_event(names, element, name, alone))
-    if found and CLOCK in (*names.file.species, *names.file.parameters, *names.file.compartments):
+        events.append(_event(names, element, name, alone))
+    if events and CLOCK in (*names.file.species, *names.file.parameters, *names.file.compartments):
         names.fail(f"{CLOCK} is the clock in a model with events", names.file.setter(CLOCK), "give it another id")
-    return tuple(found)
+    return tuple(events)
 
 
 def _has_trigger(event: Element) -> bool:

@@ -38,55 +38,33 @@ class Source:
         return f"line {self.text.count(chr(10), 0, self.find(element)) + 1}: {message}"
 
 
-@dataclass(frozen=True, slots=True)
 class Elements:
     """What a model has, by id, in the order of the file; rules and assignments are found by what they set.
 
-    A rule stands after those that it reads. `by_event` are the assignments of events; `local` is, for each reaction,
-    what its own parameters are called in the whole model. `bounds` are those that constraints such as X <= 10 give to
-    amounts; `unwatched` are the other constraints.
+    A rule stands after those that it reads; rules of kinds that are not supported are refused. `by_event` are the
+    assignments of events; `local` is, for each reaction, what its local parameters are called in the whole model.
+    `bounds` are those that constraints such as X <= 10 give to amounts; `unwatched` are the other constraints.
     """
 
-    source: Source
-    species: ById
-    parameters: ById
-    compartments: ById
-    reactions: ById
-    references: ById
-    functions: ById
-    rules: ById
-    assigned: ById
-    by_event: ById
-    local: Mapping[str, Mapping[str, str]]
-    bounds: Mapping[str, Bounds]
-    unwatched: tuple[Element, ...]
-
-    @classmethod
-    def of(cls, model: Element, source: Source) -> Elements:
-        """The elements of the library's model; rules of kinds that are not supported are refused."""
-        reactions = _by_id(model.getListOfReactions())
-        sides = [side for each in reactions.values() for side in (each.getListOfReactants(), each.getListOfProducts())]
-        references = {each.getId(): each for side in sides for each in listed(side) if each.getId()}
-        species, parameters = _by_id(model.getListOfSpecies()), _by_id(model.getListOfParameters())
-        compartments = _by_id(model.getListOfCompartments())
+    def __init__(self, model: Element, source: Source) -> None:
+        self.source = source
+        self.species = _by_id(model.getListOfSpecies())
+        self.parameters = _by_id(model.getListOfParameters())
+        self.compartments = _by_id(model.getListOfCompartments())
+        self.functions = _by_id(model.getListOfFunctionDefinitions())
+        self.reactions = _by_id(model.getListOfReactions())
+        lists = [(each.getListOfReactants(), each.getListOfProducts()) for each in self.reactions.values()]
+        references = [each for sides in lists for side in sides for each in listed(side)]
+        self.references = {each.getId(): each for each in references if each.getId()}
+        self.rules = _rules(model, source)
+        assigned = _with_formula(listed(model.getListOfInitialAssignments()))
+        self.assigned = {each.getSymbol(): each for each in assigned}
         events = listed(model.getListOfEvents())
-        set_by_events = [each for event in events for each in listed(event.getListOfEventAssignments())]
-        bounds, unwatched = _bounds(_with_formula(listed(model.getListOfConstraints())), species)
-        return cls(
-            source=source,
-            species=species,
-            parameters=parameters,
-            compartments=compartments,
-            reactions=reactions,
-            references=references,
-            functions=_by_id(model.getListOfFunctionDefinitions()),
-            rules=_rules(model, source),
-            assigned={each.getSymbol(): each for each in _with_formula(listed(model.getListOfInitialAssignments()))},
-            by_event={each.getVariable(): each for each in _with_formula(set_by_events)},
-            local=_local_names(reactions, [*species, *parameters, *compartments, *reactions, *references]),
-            bounds=bounds,
-            unwatched=unwatched,
-        )
+        by_event = _with_formula(each for event in events for each in listed(event.getListOfEventAssignments()))
+        self.by_event = {each.getVariable(): each for each in by_event}
+        ids = [*self.species, *self.parameters, *self.compartments, *self.reactions, *self.references]
+        self.local = _local_names(self.reactions, ids)
+        self.bounds, self.unwatched = _bounds(_with_formula(listed(model.getListOfConstraints())), self.species)
 
     def setter(self, name: str) -> Element:
         """The element that sets an id, or else the one that has it."""
@@ -124,7 +102,7 @@ def _with_formula(elements: Iterable[Element]) -> list[Element]:
 
 
 def _rules(model: Element, source: Source) -> dict[str, Element]:
-    found = {}
+    rules = {}
     for rule in listed(model.getListOfRules()):
         if rule.isAlgebraic():
             source.fail("an algebraic rule is not supported", rule, "solve it by hand, and write an assignment rule")
@@ -132,24 +110,24 @@ def _rules(model: Element, source: Source) -> dict[str, Element]:
             remedy = "a stochastic model moves by reactions and events only"
             source.fail(f"the rate rule for {rule.getVariable()} is not supported", rule, remedy)
         if rule.getMath() is not None:
-            found[rule.getVariable()] = rule
-    reads = {name: [each for each in _names_in(rule.getMath()) if each in found] for name, rule in found.items()}
+            rules[rule.getVariable()] = rule
+    reads = {name: [each for each in _names_in(rule.getMath()) if each in rules] for name, rule in rules.items()}
     try:
-        return {name: found[name] for name in TopologicalSorter(reads).static_order()}
+        return {name: rules[name] for name in TopologicalSorter(reads).static_order()}
     except CycleError as error:
         circle: list[str] = error.args[1]
-        source.fail(f"the assignment rule for {circle[0]} depends on itself: {' -> '.join(circle)}", found[circle[0]])
+        source.fail(f"the assignment rule for {circle[0]} depends on itself: {' -> '.join(circle)}", rules[circle[0]])
 
 
-def _names_in(formula: Element) -> set[str]:
-    found: set[str] = set()
+def _names_in(formula: Element) -> list[str]:
+    names: list[str] = []
     waiting = [formula]
     while waiting:
         node = waiting.pop()
         if node.isName():
-            found.add(node.getName())
+            names.append(node.getName())
         waiting += children_of(node)
-    return found
+    return names
 
 
 def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]]:
@@ -166,7 +144,7 @@ def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]
 def _bounds(constraints: list[Element], species: ById) -> tuple[dict[str, Bounds], tuple[Element, ...]]:
     """The bounds of amounts that constraints give, and the constraints that are none."""
     libsbml = library()
-    found: dict[str, Bounds] = {}
+    bounds: dict[str, Bounds] = {}
     others = []
     for constraint in constraints:
         formula = constraint.getMath()
@@ -178,9 +156,9 @@ def _bounds(constraints: list[Element], species: ById) -> tuple[dict[str, Bounds
             others.append(constraint)
             continue
         bound = None if math.isinf(limit) else round(limit)
-        low, high = found.get(name, (0, None))
-        found[name] = (bound, high) if side == 0 else (low, bound)
-    return found, tuple(others)
+        low, high = bounds.get(name, (0, None))
+        bounds[name] = (bound, high) if side == 0 else (low, bound)
+    return bounds, tuple(others)
 
 
 def _limit(node: Element) -> float:

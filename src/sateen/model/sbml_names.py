@@ -26,7 +26,7 @@ class Names:
     """Every id of a model and what it stands for."""
 
     def __init__(self, model: Element, source: Source) -> None:
-        self.file = file = Elements.of(model, source)
+        self.file = file = Elements(model, source)
         self.fail = source.fail
         self.fixed: set[str] = set()  # parameters on which the form of the model depends
         self._functions = Functions(file.functions)
@@ -220,13 +220,12 @@ class Names:
     def parameters(self) -> tuple[Parameter, ...]:
         """What a user may choose: global parameters that nothing sets, and those of single reactions."""
         file = self.file
-        kept = {name for name in file.parameters if not any(name in each for each in (file.rules, file.assigned))}
-        kept -= {*file.by_event, *self.fixed}
-        found = [self._parameter(name, each) for name, each in file.parameters.items() if name in kept]
+        kept = set(file.parameters) - {*file.rules, *file.assigned, *file.by_event, *self.fixed}
+        parameters = [self._parameter(name, each) for name, each in file.parameters.items() if name in kept]
         for reaction, names in file.local.items():
             local = local_parameters(file.reactions[reaction])
-            found += [self._parameter(names[each.getId()], each) for each in local]
-        return tuple(found)
+            parameters += [self._parameter(names[each.getId()], each) for each in local]
+        return tuple(parameters)
 
     def _parameter(self, name: str, element: Element) -> Parameter:
         value = float(element.getValue()) if element.isSetValue() else math.nan
@@ -237,24 +236,24 @@ class Names:
     def constants(self, read: Set[str]) -> tuple[Constant, ...]:
         """What no run changes, each after those it reads; compartments only if they are among those `read`."""
         values = dict(self._constant_values())
-        waiting = [name for name in values if name not in self.file.compartments or name in read]
-        order: dict[str, Constant] = {}
-        open_ones: dict[str, None] = {}  # those whose own names are looked at, from the outside in
-        waiting.reverse()
-        while waiting:
-            name = waiting[-1]
-            missing = [each for each in values[name].names if each in values and each not in order]
-            if name in order or not missing:
-                order.setdefault(name, Constant(name, values[name]))
-                open_ones.pop(name, None)
-                waiting.pop()
-                continue
-            open_ones[name] = None
-            if circle := [each for each in missing if each in open_ones]:
-                round_trip = [*list(open_ones)[list(open_ones).index(circle[0]) :], circle[0]]
-                self.fail(f"{name} is defined by itself: {' -> '.join(round_trip)}", self.file.setter(name))
-            waiting += reversed(missing)
-        return tuple(order.values())
+        placed: dict[str, Constant] = {}
+        path: list[str] = []  # from a constant to one that it reads, by way of others
+
+        def place(name: str) -> None:
+            if name in path:
+                circle = " -> ".join([*path[path.index(name) :], name])
+                self.fail(f"{path[-1]} is defined by itself: {circle}", self.file.setter(path[-1]))
+            path.append(name)
+            for each in values[name].names:
+                if each in values and each not in placed:
+                    place(each)
+            path.pop()
+            placed[name] = Constant(name, values[name])
+
+        for name in values:
+            if name not in placed and (name not in self.file.compartments or name in read):
+                place(name)
+        return tuple(placed.values())
 
     def _constant_values(self) -> Iterator[tuple[str, Expression]]:
         """What no run changes, in the order of the file; sizes that are not given are left out."""

@@ -1,4 +1,4 @@
-"""A model as text, in sateen's own language."""
+"""A model as text, in the language of sateen."""
 
 from __future__ import annotations
 
