@@ -55,6 +55,13 @@ class Names:
         """The typed expression of a term as a copy of a module reads it."""
         return typed(term, partial(self._lookup, copy=copy))
 
+    def condition(self, term: Term, copy: Copy | None, rule: str) -> Typed:
+        """The typed expression of a term that must be a condition."""
+        made = self.read(term, copy)
+        if made.kind != "bool":
+            raise Mistake(f"{rule}, and this is a number", term.position, "compare it with something")
+        return made
+
     def owner(self, name: str) -> str | None:
         """The module that a variable belongs to; None if it is global."""
         copy = self.declared[name][1]
