@@ -122,7 +122,7 @@ class Expression:
         raise NotImplementedError
 
     def text(self, reserved: frozenset[str] = RESERVED) -> str:
-        """Text that parses back to an equal tree; names in `reserved` are put in backquotes."""
+        """Text that parses back to an equal tree; names in `reserved` are quoted in backquotes."""
         raise NotImplementedError
 
     def __str__(self) -> str:

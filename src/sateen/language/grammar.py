@@ -80,7 +80,7 @@ ARITHMETIC: Final = r"""
 
 
 class Mistake(Exception):
-    """A mistake found while a tree is built; whoever holds the text makes it an error with a caret."""
+    """A mistake found while a tree is built; `pointed` makes it an error with a caret."""
 
     def __init__(self, message: str, position: int = 0, remedy: str = "") -> None:
         super().__init__(message)

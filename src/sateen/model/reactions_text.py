@@ -198,7 +198,7 @@ def triggered(piece: Piece) -> tuple[Piece, Piece, bool]:
     initially = True
     if clause := _INITIALLY.search(trigger.masked()):
         if clause[1] not in ("true", "false"):
-            remedy = "it is the value that the trigger is held to have had before time 0"
+            remedy = "it is the value that the trigger is taken to have before time 0"
             trigger.part(clause.start()).fail("write initially false, or initially true", remedy)
         initially = clause[1] == "true"
         trigger = trigger.part(0, clause.start())

@@ -164,9 +164,9 @@ def _first_character(text: str, line: int) -> int:
 
 
 def _transitions(names: Names, model: Element, reversible: frozenset[str]) -> tuple[Transition, ...]:
-    """Every reaction of the file; those that the discrete reading has no meaning for are refused.
+    """Every reaction of the file; those that have no discrete meaning are refused.
 
-    `reversible` are the ids of those that the file says to be so, in so many words.
+    `reversible` are the ids of those that the file explicitly declares so.
     """
     factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
     return tuple(_transition(names, each, factor, name in reversible) for name, each in names.file.reactions.items())

@@ -131,7 +131,7 @@ def _names_in(formula: Element) -> list[str]:
 
 
 def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]]:
-    """A parameter of one reaction keeps its name if no other thing has it; else the reaction's name is put before."""
+    """A parameter of one reaction keeps its name if nothing else has it; else it gets the name of the reaction as prefix."""
     local = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
     uses = Counter([*others, *(each for names in local.values() for each in names)])
     taken = set(uses)

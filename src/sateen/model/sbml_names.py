@@ -84,7 +84,7 @@ class Names:
         return rate
 
     def moving_rules(self) -> dict[str, Expression]:
-        """The amounts and values that assignment rules set anew in every state, as expressions of the state."""
+        """The amounts and values that assignment rules set in every state, as expressions of the state."""
         moving = [name for name in self.file.rules if self.moves_by_rule(name)]
         return {name: self.amount_set(name, self._ruled(name)) for name in moving}
 
