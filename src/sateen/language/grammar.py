@@ -105,6 +105,12 @@ class TreeBuilder(Transformer[Token, object], Generic[_T]):
         """The node of a symbol on its operands."""
         raise NotImplementedError
 
+    def short_enough(self, name: str, position: int) -> str:
+        """A name, unless it is too long."""
+        if len(name) > _MAX_NAME:
+            raise Mistake(f"a name of {len(name)} characters", position, f"names have at most {_MAX_NAME}")
+        return name
+
     @v_args(inline=True)
     def total(self, first: _T, *rest: Any) -> _T:
         signed = zip(rest[::2], rest[1::2], strict=True)
@@ -147,9 +153,7 @@ class Builder(TreeBuilder[Expression]):
             raise Mistake("an empty name", position, "put the name between the backquotes")
         if text.startswith("__"):
             raise Mistake(f"{_short(text)}: names do not begin with two underscores", position, "choose another name")
-        if len(text) > _MAX_NAME:
-            raise Mistake(f"a name of {len(text)} characters", position, f"names have at most {_MAX_NAME}")
-        return Name(text)
+        return Name(self.short_enough(text, position))
 
     def truth(self, token: Token) -> Expression:
         return Boolean(token.type == "TRUE")

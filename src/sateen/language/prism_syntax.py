@@ -19,7 +19,6 @@ __all__ = ["EXPRESSIONS", "FUNCTIONS", "Term", "TermBuilder", "prism_hint", "wit
 
 # How many arguments each function takes; None is two or more.
 FUNCTIONS: Final = {"min": None, "max": None, "floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
-_MAX_NAME: Final = 100
 _WORDS: Final = """
     A bool clock const ctmc C double dtmc E endinit endinvariant endmodule endobservables endrewards endsystem false
     formula filter func F global G init invariant I int label max mdp min module X nondeterministic observable
@@ -117,9 +116,7 @@ class TermBuilder(TreeBuilder[Term]):
         position = token.start_pos or 0
         if token in _RESERVED:
             raise Mistake(f"{token} is a reserved word of PRISM", position, "choose another name")
-        if len(token) > _MAX_NAME:
-            raise Mistake(f"a name of {len(token)} characters", position, f"names have at most {_MAX_NAME}")
-        return str(token)
+        return self.short_enough(str(token), position)
 
     def truth(self, token: Token) -> Term:
         return Term("truth", token.start_pos or 0, text=str(token))

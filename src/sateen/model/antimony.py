@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Final
 
 from sateen.core.errors import ModelError
-from sateen.model.model import Model
 from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
 from sateen.model.sbml_elements import Source
@@ -76,11 +75,7 @@ def read_antimony(text: str) -> SbmlModel:
         raise ModelError(error.message, text, 0, error.remedy) from None
 
 
-def _read_model(text: str) -> Model:
-    return read_antimony(text).model
-
-
-READER: Final = ModelReader(_read_model)
+READER: Final = ModelReader(lambda text: read_antimony(text).model)
 
 
 def _checked(text: str) -> str:

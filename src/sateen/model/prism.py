@@ -93,11 +93,10 @@ def load_prism(path: Path, constants: Mapping[str, object] | None = None) -> Pri
     return read_prism(read_file(path), constants=constants)
 
 
-def _read_model(text: str, *, constants: Mapping[str, object] | None) -> Model:
-    return read_prism(text, constants=constants).model
-
-
-READER: Final = ModelReader(_read_model, takes_constants=True)
+READER: Final = ModelReader(
+    lambda text, constants: read_prism(text, constants=constants).model,
+    takes_constants=True,
+)
 
 
 def _assembled(text: str, program: Program, given: Mapping[str, object]) -> PrismModel:

@@ -20,14 +20,12 @@ from sateen.core.errors import InputError, ModelWarning
 from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order, joined_parts
 from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import CLOCK, Event, Model, Transition, names_read, new_name
-from sateen.model.readers import ModelReader
 from sateen.model.sbml_elements import Source, listed, whole
 from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, sum_of
 from sateen.model.sbml_names import Names
-from sateen.model.sbml_safety import MAX_BYTES, line_start, look_over
-from sateen.model.sbml_written import write_sbml
+from sateen.model.sbml_safety import line_start, safe_header
 
-__all__ = ["READER", "SbmlModel", "read_sbml"]
+__all__ = ["SbmlModel", "read_sbml"]
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are shown
@@ -50,7 +48,7 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     `origin` is the text it was made from, if it was made by a program: errors point there, and an arrow that is called
     reversible is believed only if the rate says so too.
     """
-    header = look_over(text)
+    header = safe_header(text)
     source = origin or Source(text, lambda element: _first_character(text, element.getLine()))
     file = _document(text, source).getModel()
     names = Names(file, source)
@@ -73,13 +71,6 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     for doubt in doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=3)
     return SbmlModel(model, MappingProxyType(rules))
-
-
-def _read_model(text: str) -> Model:
-    return read_sbml(text).model
-
-
-READER: Final = ModelReader(_read_model, write_sbml, max_bytes=MAX_BYTES)
 
 
 def _document(text: str, source: Source) -> Element:

@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 from sateen.core.errors import ModelError
 
-__all__ = ["MAX_BYTES", "Header", "line_start", "look_over"]
+__all__ = ["MAX_BYTES", "Header", "line_start", "safe_header"]
 
 MAX_BYTES: Final = 10_000_000
 MAX_ELEMENT_DEPTH: Final = 200
@@ -47,17 +47,17 @@ class Header:
     reversible: frozenset[str]
 
 
-def look_over(text: str) -> Header:
+def safe_header(text: str) -> Header:
     """The header of an SBML text that is safe to read on; ModelError, with the line, for any other text."""
     size = len(text) if text.isascii() else len(text.encode())
     if size > MAX_BYTES:
         raise ModelError(f"an SBML file of {size:,} bytes; at most {MAX_BYTES:,} are read")
     if not text.strip():
         raise ModelError("an SBML file without any text")
-    return _Look(text).header()
+    return _SafetyCheck(text).header()
 
 
-class _Look:
+class _SafetyCheck:
     """One reading by expat, which ends at the first thing that is refused."""
 
     def __init__(self, text: str) -> None:
