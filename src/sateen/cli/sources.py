@@ -65,7 +65,7 @@ class Source:
 
 def opened(file: str, constants: Mapping[str, float]) -> Source:
     """The model in a file. Of `constants`, those that the model declares are given to it; the others are kept."""
-    from sateen.model.load import load_prism
+    from sateen.model.prism import load_prism
 
     if not _is_prism(file):
         model = load(file)
@@ -180,9 +180,10 @@ def _at_the_command_line(error: FormulaError, file: str) -> FormulaError:
 
 
 def _is_prism(file: str) -> bool:
-    from sateen.model.load import PRISM_SUFFIXES
+    from sateen.model.readers import READERS
 
-    return file.lower().endswith(PRISM_SUFFIXES)
+    suffix = Path(file).suffix.lower()
+    return suffix in READERS and READERS[suffix].takes_constants
 
 
 def text_in(file: str) -> str:
