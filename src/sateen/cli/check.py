@@ -192,7 +192,7 @@ def _lines(found: Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     for reason, count in found.reasons.items():
         remedy = f"; {_REMEDIES[reason]} may be raised" if reason in _REMEDIES else ""
         yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
-    yield found.claim
+    yield str(found)
     belief = f"P is from {found.bayes_lower:.4g} to {found.bayes_upper:.4g} with probability {100 * found.level:.10g} %"
     yield f"Bayes: {belief}, if all values were equally likely before"
     planning = f" and {found.planning:,} to plan them" if found.planning else ""
@@ -206,7 +206,8 @@ def _content(found: Estimate) -> dict[str, Any]:
 
     content = {each.name: getattr(found, each.name) for each in fields(found)}
     unknown = math.isnan(found.probability)
-    return {**content, "probability": None if unknown else found.probability, "reasons": dict(found.reasons)}
+    content |= {"claim": found.claim.content(), "reasons": dict(found.reasons)}
+    return {**content, "probability": None if unknown else found.probability}
 
 
 def _table(path: Path) -> list[str]:

@@ -16,8 +16,9 @@ from sateen.core.prediction import Claim, Posterior
 from sateen.core.types import File
 from sateen.files.container import read_container, write_container
 from sateen.guarantee.conformal import Threshold
-from sateen.guarantee.guarantee import Calibration, Guarantee
-from sateen.guarantee.methods import METHODS, NORMALISERS
+from sateen.guarantee.guarantee import Guarantee
+from sateen.guarantee.methods import METHODS, Calibration
+from sateen.guarantee.normaliser import NORMALISERS
 
 __all__ = ["KIND", "VERSION", "ReadPosterior", "read_guarantee", "write_guarantee"]
 
