@@ -26,6 +26,7 @@ __all__ = [
     "FONT_SIZE",
     "POINTS_DRAWN_AS_LINES",
     "SMALL_FONT_SIZE",
+    "Figure",
     "band",
     "caption",
     "colour_bar",
