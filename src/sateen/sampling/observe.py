@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Final, overload
+from typing import Any, Final, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,24 @@ from sateen.sampling.ledger import Ledger, Source
 from sateen.sampling.relevance import relevant
 from sateen.sampling.store import Store
 
-__all__ = ["observe"]
+__all__ = ["ObserveOptions", "check_seed", "observe"]
 
 _MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points
+
+
+class ObserveOptions(TypedDict, total=False):
+    """The optional arguments of `observe`."""
+
+    workers: int | None
+    executor: Executor | None
+    store: File | None
+    progress: Progress
+    max_events: int
+    max_time: float
+    max_population: int | None
+    chunk: int | None
 
 
 @overload
@@ -47,14 +60,7 @@ def observe(
     runs: int | npt.ArrayLike,
     *,
     seed: int,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    store: File | None = None,
-    progress: Progress = SILENT,
-    max_events: int = _MAX_EVENTS,
-    max_time: float = math.inf,
-    max_population: int | None = None,
-    chunk: int | None = None,
+    **options: Unpack[ObserveOptions],
 ) -> Observations: ...
 @overload
 def observe(
@@ -64,14 +70,7 @@ def observe(
     runs: int | npt.ArrayLike,
     *,
     seed: int,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    store: File | None = None,
-    progress: Progress = SILENT,
-    max_events: int = _MAX_EVENTS,
-    max_time: float = math.inf,
-    max_population: int | None = None,
-    chunk: int | None = None,
+    **options: Unpack[ObserveOptions],
 ) -> dict[str, Observations]: ...
 def observe(
     model: Model | Function,
@@ -263,13 +262,18 @@ def _check(
         raise InputError("a model needs a formula to decide its runs; formula=None is for black boxes that return bool")
     if not isinstance(points, Points):
         raise InputError(f"points are Points of a Space, not a {type(points).__name__}; write space.points(...)")
-    if not (_whole(seed) and 0 <= seed < _MOST_SEED):
-        raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
+    check_seed(seed)
     for name, value in (("workers", workers), ("chunk", chunk)):
         if value is not None and not (_whole(value) and value >= 1):
             raise InputError(f"{name} is a whole number from 1 up, not {value!r}")
     if executor is not None and not hasattr(executor, "submit"):
         raise InputError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
+
+
+def check_seed(seed: Any) -> None:
+    """Raise if `seed` is no seed of runs."""
+    if not (_whole(seed) and 0 <= seed < _MOST_SEED):
+        raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
 
 
 def _whole(value: object) -> bool:
