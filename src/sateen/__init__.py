@@ -31,6 +31,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "explain",
     "Explanation",
     "observe",
+    "observe_held_out",
     "Observations",
     "replay",
     "estimate",
@@ -78,6 +79,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 # What objects of lower rooms call by name; each module is imported at the first call.
 provide(
     {
+        "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
         "write observations as csv": "sateen.files.observations:write_csv",
@@ -131,6 +133,7 @@ if TYPE_CHECKING:
     from sateen.logic.parser import stl
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
+    from sateen.sampling.held_out import observe_held_out
     from sateen.sampling.observe import observe
     from sateen.study.result import Result
     from sateen.study.stored import load
@@ -151,6 +154,7 @@ else:
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
+        "observe_held_out": "sateen.sampling.held_out",
         "Observations": "sateen.core.observations",
         "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",
