@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Posterior, drawn_uniformly
 from sateen.core.threads import on_one_thread
 from sateen.guarantee.betting import mean_upper_bound
-from sateen.guarantee.checks import check_held_out, check_independent, check_posterior, check_share
+from sateen.guarantee.checks import check_held_out, check_independent, check_posterior
 from sateen.guarantee.conformal import distances
 from sateen.guarantee.normaliser import centre
 from sateen.guarantee.pac_bayes import catoni_bound, mean_error_of_draws, seeger_bound
+from sateen.guarantee.request import check_share
 
 __all__ = ["BoundMethod", "ErrorBound", "bound_error"]
 
@@ -82,57 +83,55 @@ def bound_error(
     check_share(confidence, "confidence", "0.95")
     if method not in _METHODS:
         hint = nearest(str(method), _METHODS) or f"there are {', '.join(_METHODS)}"
-        raise InputError(f"there is no method {method!r} to bound the error; {hint}")
+        raise InputError(f"there is no method {method!r} to bound the error; {hint}", argument="method")
     miss = 1.0 - confidence
+    divergence = None
     if method == "betting":
         if held_out is None:
-            raise InputError(
-                "betting bounds the error on held-out observations; give them, or take method='catoni' or 'seeger', "
-                "which rest on the training"
-            )
+            problem = "betting bounds the error on held-out observations; give {held_out}, or use {method='catoni'} or "
+            raise InputError(problem + "'seeger', which rest on the training", argument="held_out")
         if seed is not None:
-            raise InputError("betting draws nothing at random; leave out the seed")
+            raise InputError("betting draws nothing at random; leave out the {seed}", argument="seed")
         check_held_out(held_out, posterior)
-        errors = distances(held_out, centre(posterior.predict(held_out.points)))
-        value, empirical = mean_upper_bound(errors, miss), float(errors.mean())
-        return _bound(value, empirical, method, posterior, confidence, held_out, _OF_THE_MEAN)
-    if held_out is not None:
-        raise InputError(
-            f"{method} bounds the error from the training observations; leave out held_out, or take method='betting', "
-            "which is tighter"
-        )
-    if seed is None:
-        raise InputError(f"{method} draws functions from the posterior; give it a seed")
+        errors = distances(held_out, centre(posterior.predict(held_out.points, level=0.95)))
+        value, empirical, data, of = mean_upper_bound(errors, miss), float(errors.mean()), held_out, _OF_THE_MEAN
+    else:
+        if held_out is not None:
+            problem = f"{method} bounds the error from the training observations; leave out {{held_out}}, or use "
+            raise InputError(problem + "{method='betting'}, which is tighter", argument="held_out")
+        if seed is None:
+            raise InputError(f"{method} draws functions from the posterior; give it a {{seed}}", argument="seed")
+        data, divergence = _prior_and_data(posterior, method)
+        empirical, greatest = mean_error_of_draws(posterior, data, seed, _SHARE_OF_DRAWS * miss)
+        value = _PAC_BAYES[method](greatest, divergence, len(data), (1.0 - _SHARE_OF_DRAWS) * miss)
+        of = _OF_A_DRAW
+    runs = {int(number) for number in data.trials}
+    claim = Claim(
+        "mean error",
+        "pac",
+        None,
+        drawn_uniformly(posterior.space),
+        confidence=confidence,
+        points=len(data),
+        runs=runs.pop() if len(runs) == 1 else None,
+        by=of,
+        value=value,
+    )
+    return ErrorBound(value, empirical, method, claim, len(data), divergence)
+
+
+def _prior_and_data(posterior: Posterior, method: str) -> tuple[Observations, float]:
+    """The training observations that the prior has not seen, and how far the posterior is from that prior."""
+    if missing := [name for name in ("unseen_by_prior", "kl", "sample") if not hasattr(posterior, name)]:
+        problem = f"{method} rests on the prior of the posterior and its training, and this posterior has no "
+        remedy = "use {method='betting'} with held-out observations, which works for any posterior"
+        raise InputError(problem + f"`{missing[0]}`", argument="method", remedy=remedy)
     training = posterior.unseen_by_prior
-    _check_training(training, method)
-    divergence = posterior.kl()
-    if not (math.isfinite(divergence) and divergence >= 0):
-        raise InputError(
-            f"the posterior says that it is {divergence} nats from its prior, of which no bound can be made"
-        )
-    empirical, greatest = mean_error_of_draws(posterior, training, seed, _SHARE_OF_DRAWS * miss)
-    value = _PAC_BAYES[method](greatest, divergence, len(training), (1.0 - _SHARE_OF_DRAWS) * miss)
-    return _bound(value, empirical, method, posterior, confidence, training, _OF_A_DRAW, divergence)
-
-
-def _check_training(training: Observations, method: str) -> None:
     if not len(training):
         raise InputError(f"no training observation is left that the prior has not seen, and {method} rests on those")
     check_independent(training, "the training")
-
-
-def _bound(
-    value: float,
-    empirical: float,
-    method: BoundMethod,
-    posterior: Posterior,
-    confidence: float,
-    data: Observations,
-    of: str,
-    divergence: float | None = None,
-) -> ErrorBound:
-    runs = {int(number) for number in data.trials}
-    about: dict[str, Any] = {"points": len(data), "runs": runs.pop() if len(runs) == 1 else None}
-    measure = drawn_uniformly(posterior.space)
-    claim = Claim("mean error", "pac", None, measure, confidence=confidence, value=value, by=of, **about)
-    return ErrorBound(value, empirical, method, claim, len(data), divergence)
+    divergence = posterior.kl()
+    if not (math.isfinite(divergence) and divergence >= 0):
+        problem = f"the posterior says that it is {divergence} nats from its prior, of which no bound can be made"
+        raise InputError(problem)
+    return training, divergence

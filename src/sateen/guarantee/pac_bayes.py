@@ -19,6 +19,7 @@ import numpy as np
 
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
+from sateen.core.seeds import stream_seed
 from sateen.core.types import FloatArray
 from sateen.guarantee.betting import least_true, mean_upper_bound
 from sateen.guarantee.conformal import distances
@@ -75,10 +76,9 @@ def mean_error_of_draws(
     Only the marginals matter to it, so draws are joint within blocks of rows and independent between them.
     """
     errors = np.zeros(_DRAWS)
-    starts = range(0, len(observations), _BLOCK)
-    for start, state in zip(starts, np.random.SeedSequence(seed).generate_state(len(starts), np.uint64), strict=True):
+    for start in range(0, len(observations), _BLOCK):
         rows = observations[start : start + _BLOCK]
-        drawn = posterior.sample(rows.points, _DRAWS, seed=int(state >> 1))
+        drawn = posterior.sample(rows.points, _DRAWS, seed=stream_seed(seed, "error bound", "functions", start))
         errors += distances(rows, drawn).sum(axis=1)
     errors = np.clip(errors / len(observations), 0.0, 1.0)
     return float(errors.mean()), mean_upper_bound(errors, miss)
