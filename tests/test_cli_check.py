@@ -47,7 +47,7 @@ class TestEstimate:
         assert lines[0] == f"{SIR}, seed 7, gamma = 0.05, beta = 0.12, N = 100"
         assert lines[1:3] == [FORMULA, ""]
         assert lines[3] == f"P = {found.probability:.6g}: {found.satisfied} of 2,000 runs satisfy it"
-        assert lines[4] == found.claim
+        assert lines[4] == str(found)
         assert lines[5].startswith(f"Bayes: P is from {found.bayes_lower:.4g} to {found.bayes_upper:.4g} with")
         assert lines[6].startswith(f"2,000 runs: {found.events:,} events in ")
         assert len(lines) == 7
@@ -58,8 +58,10 @@ class TestEstimate:
         content = as_json(*CHECK, *(text for name, value in stop.items() for text in (f"--{name}", str(value))))
         for name in ("probability", "lower", "upper", "bayes_lower", "bayes_upper", "level", "satisfied", "undecided"):
             assert content[name] == getattr(found, name)
-        for name in ("runs", "planning", "events", "claim", "decision"):
+        for name in ("runs", "planning", "events", "decision"):
             assert content[name] == getattr(found, name)
+        assert content["claim"] == found.claim.content()
+        assert "\n".join(content["sentences"]) == str(found)
         assert content["at"] == {"beta": 0.12, "gamma": 0.05, "N": 100}
         assert (content["formula"], content["end"], content["horizon"], content["seed"]) == (FORMULA, None, 120, 1)
         assert content["files"] == []

@@ -6,7 +6,6 @@ in COMMANDS. Other packages add a click command by an entry point in the group `
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import IO, Final
 
 import click
 
+from sateen.cli.options import as_option
 from sateen.core.errors import InputError, SateenError, nearest
 from sateen.core.registry import Registry
 from sateen.core.version import VERSION
@@ -61,7 +61,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
-            words = error.worded(lambda name, value: _as_option(command, name, value))
+            words = error.worded(lambda name, value: as_option(command, name, value))
             raise _Failure(f"{type(error).__name__}: {words}") from None
         except SateenError as error:
             raise _Failure(f"{type(error).__name__}: {error}") from None
@@ -106,28 +106,6 @@ class Commands(click.Group):
 
 def _line(name: str) -> str:
     return _BUILT_IN[name][1] if name in _BUILT_IN else f"Added by {COMMANDS.address(name).partition('.')[0]}."
-
-
-def _as_option(command: click.Command | None, name: str, value: str | None) -> str:
-    """An argument of the library as the command line names it; as in Python where the command has no such option."""
-    parameters = {parameter.name: parameter for parameter in (command.params if command else ())}
-    if (name, value) == ("confidence", "None") and "marginal" in parameters:
-        return "--marginal"
-    parameter = parameters.get(name)
-    if isinstance(parameter, click.Argument):
-        return (parameter.metavar or name.upper()).strip("[]")
-    if not isinstance(parameter, click.Option):
-        return name if value is None else f"{name}={value}"
-    option = max(parameter.opts, key=len)
-    if value is None or parameter.is_flag:
-        return option
-    try:
-        literal = ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return f"{option} {parameter.metavar}"  # such as Space(...)
-    if isinstance(literal, dict):
-        return f"{option} {','.join(f'{key}={each}' for key, each in literal.items())}"
-    return f"{option} {literal}"
 
 
 @click.group(

@@ -177,7 +177,7 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     for reason, count in estimate.reasons.items():
         remedy = f"; {_OPTIONS[reason]} may be raised" if reason in _OPTIONS else ""
         yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
-    yield str(estimate.claim)
+    yield str(estimate)
     belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"
     yield f"Bayes: {belief} {percent(estimate.level)}, if all values were equally likely before"
     planning = f" and {estimate.planning:,} to plan them" if estimate.planning else ""
@@ -189,7 +189,8 @@ def _content(estimate: st.Estimate) -> dict[str, object]:
     """The estimate as plain data; JSON has no NaN."""
     content = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
     probability = None if math.isnan(estimate.probability) else estimate.probability
-    return {**content, "probability": probability, "reasons": dict(estimate.reasons), "claim": str(estimate.claim)}
+    content |= {"probability": probability, "reasons": dict(estimate.reasons), "claim": estimate.claim.content()}
+    return content
 
 
 def _table(path: st.Path) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 import sateen as st
 from sateen.core.errors import InputError, SpaceError
@@ -26,15 +29,17 @@ __all__ = [
     "PLOT",
     "SEED",
     "VARY",
+    "as_option",
     "check_files",
     "check_once",
     "constants",
+    "given",
     "pairs",
     "property_option",
     "ranges_or_numbers",
-    "share",
     "target_option",
     "texts_by_name",
+    "usage",
     "written",
 ]
 
@@ -109,13 +114,6 @@ def _ranges(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...])
     return {name: value for name, value in values.items() if not isinstance(value, float)}
 
 
-def share(ctx: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """A number strictly between 0 and 1."""
-    if value is not None and not 0.0 < value < 1.0:
-        raise click.BadParameter(f"{value:g} is not between 0 and 1")
-    return value
-
-
 def written(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
     """The name of a file to write; what is wrong with it is told before a long run, not after."""
     if file is not None:
@@ -149,6 +147,45 @@ def property_option(text: str, *, required: bool = False, several: bool = False)
         metavar="FORMULA|FILE[:NAME]",
         help=text,
     )
+
+
+def as_option(command: click.Command | None, name: str, value: str | None) -> str:
+    """An argument of the library as the command line names it; as in Python where the command has no such option."""
+    parameters = {parameter.name: parameter for parameter in (command.params if command else ())}
+    if (name, value) == ("confidence", "None") and "marginal" in parameters:
+        return "--marginal"
+    parameter = parameters.get(name)
+    if isinstance(parameter, click.Argument):
+        return (parameter.metavar or name.upper()).strip("[]")
+    if not isinstance(parameter, click.Option):
+        return name if value is None else f"{name}={value}"
+    option = max(parameter.opts, key=len)
+    if value is None or parameter.is_flag:
+        return option
+    try:
+        literal = ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return f"{option} {parameter.metavar}"  # such as Space(...)
+    if isinstance(literal, dict):
+        return f"{option} {','.join(f'{key}={each}' for key, each in literal.items())}"
+    return f"{option} {literal}"
+
+
+@contextmanager
+def usage(**names: str) -> Iterator[None]:
+    """Makes an error about an argument of the library one about the usage of the command; `names` are its options."""
+    try:
+        yield
+    except InputError as error:
+        command = click.get_current_context().command
+        words = error.worded(lambda name, value: names.get(name) or as_option(command, name, value))
+        raise click.UsageError(words) from None
+
+
+def given(ctx: click.Context, names: tuple[str, ...]) -> list[str]:
+    """Those of these options that are on the command line, as they are written there."""
+    options = {option.name: max(option.opts, key=len) for option in ctx.command.params}
+    return [options[name] for name in names if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
 
 
 def check_once(vary: Mapping[str, object], at: Mapping[str, object]) -> None:
