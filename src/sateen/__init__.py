@@ -31,6 +31,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "explain",
     "Explanation",
     "observe",
+    "observe_held_out",
     "Observations",
     "replay",
     "estimate",
@@ -81,10 +82,13 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 # What objects of lower rooms call by name; each module is imported at the first call.
 provide(
     {
+        "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
         "write observations as csv": "sateen.files.observations:write_csv",
         "read observations from csv": "sateen.files.observations:read_csv",
+        "save guarantee": "sateen.guarantee.archive:write_guarantee",
+        "posterior parts": "sateen.learning.archive:posterior_parts",
         "plot explanation": "sateen.plot.figures:explanation",
         "plot observations": "sateen.plot.figures:observations",
         "plot path": "sateen.plot.figures:path",
@@ -139,6 +143,7 @@ if TYPE_CHECKING:
     from sateen.logic.parser import stl
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
+    from sateen.sampling.held_out import observe_held_out
     from sateen.sampling.observe import observe
     from sateen.study.result import Result
     from sateen.study.study import Study
@@ -158,6 +163,7 @@ else:
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
+        "observe_held_out": "sateen.sampling.held_out",
         "Observations": "sateen.core.observations",
         "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",

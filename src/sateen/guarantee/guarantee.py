@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sateen.core.errors import InputError, SpaceError
 from sateen.core.prediction import Claim, Posterior, Prediction
+from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
 from sateen.core.text import number_text, percent
 from sateen.core.types import File
 from sateen.guarantee.conformal import Threshold, WeightedThreshold
 from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import centre, difficulty
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Guarantee"]
 
@@ -63,16 +60,13 @@ class Guarantee:
 
     def save(self, file: File) -> None:
         """Write one safe file, with the posterior in it, which `st.load` reads back."""
-        from sateen.guarantee.archive import write_guarantee
+        call_provider("save guarantee", self, file)
 
-        write_guarantee(self, file)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: object = None) -> object:
         """Draw the mean and the guaranteed intervals over one parameter, or the mean over two."""
         if len(self.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
-        axes: Axes = self.predict(self.space.grid(200 if len(self.space) == 1 else 50)).plot(ax=ax)
-        return axes
+        return self.predict(self.space.grid(200 if len(self.space) == 1 else 50)).plot(ax=ax)
 
     def _points(self, points: object) -> Points:
         if isinstance(points, Points) and points.space == self.space:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import PurePath
 from textwrap import shorten
-from typing import Final, Protocol, TypeAlias
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -159,8 +159,8 @@ def observations(obs: Observations, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
-    """Write a figure, or the figure of an Axes, as .svg, .pdf or .png by the suffix of `file`.
+def save(drawn: Axes | Figure, file: str | PathLike[str], stream: BinaryIO | None = None) -> None:
+    """Write a figure, or the figure of an Axes, as .svg, .pdf or .png by the suffix of `file`; to `stream`, if given.
 
     The same drawing gives the same bytes.
     """
@@ -171,7 +171,7 @@ def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
     if isinstance(figure, SubFigure):
         figure = figure.figure
     with mpl.rc_context(_SALT):  # type: ignore[arg-type]
-        figure.savefig(file, format=suffix[1:], dpi=200, bbox_inches="tight", metadata=_UNDATED[suffix])
+        figure.savefig(stream or file, format=suffix[1:], dpi=200, bbox_inches="tight", metadata=_UNDATED[suffix])
 
 
 def _labelled(axes: Axes) -> dict[str, Line2D]:
