@@ -8,7 +8,7 @@ import pytest
 from known_beliefs import SPACE, Waves, drawn_observations
 from sateen.guarantee.calibrate import calibrate
 from sateen.plot.figures import save
-from sateen.plot.guarantee import bands_over_parameter, errors_by_runs, widths_by_runs
+from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
 
 RUNS = (10, 50, 200)
 RNG = np.random.default_rng(1)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["LEARNERS", "RUNS", "Bands", "Curves", "GuaranteeFigures"]
 
 Predict: TypeAlias = Callable[[st.Points], st.Prediction]
-Numbers: TypeAlias = Mapping[str, object]
 RUNS: Final = (10, 20, 50, 100, 200, 500)
 _TRAINING_POINTS: Final = 500
 _HELD_OUT_POINTS: Final = 200
@@ -77,6 +76,25 @@ class Bands:
 
     predictions: Mapping[int, Mapping[str, st.Prediction]]
     test: st.Observations
+
+
+@dataclass(frozen=True, slots=True)
+class _Trained:
+    """What came out of one training: numbers, and for the first training of the second figure its bands."""
+
+    values: Mapping[str, float]
+    bands: Mapping[str, st.Prediction]
+
+    def write(self, file: Path) -> None:
+        """Write it as plain data."""
+        bands = {name: prediction_content(band) for name, band in self.bands.items()}
+        write_checksummed(file, {"values": self.values, "bands": bands})
+
+    @classmethod
+    def read(cls, file: Path) -> _Trained:
+        """Read what `write` wrote."""
+        content, line = read_checksummed(file), configuration("a").space.grid(_BAND_POINTS)
+        return cls(content["values"], {name: prediction_from(band, line) for name, band in content["bands"].items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +156,12 @@ class GuaranteeFigures:
 
         inputs = {"seed": self.seed, "test": list(_TEST)}
         read, seconds = st.Observations.load, _SECONDS
-        return folder_task(self.folder, "test guarantees", inputs, make, read=read, suffix=".safetensors", seconds=seconds)
+        return folder_task(
+            self.folder, "test guarantees", inputs, make, read=read, suffix=".safetensors", seconds=seconds
+        )
 
     @cached_property
-    def trained(self) -> Mapping[tuple[str, str, int, int], Task[Numbers]]:
+    def trained(self) -> Mapping[tuple[str, str, int, int], Task[_Trained]]:
         """By figure, "widths" or "errors", learner, runs per point and number of the training, what was computed."""
         return {
             (figure, learner, runs, number): self._task(figure, compute, _Training(learner, runs, number, self.seed))
@@ -173,17 +193,12 @@ class GuaranteeFigures:
 
     def bands(self) -> Mapping[str, Bands]:
         """Figure 2: by learner the bands of the first training."""
-        test, line = self.test.value(), configuration("a").space.grid(_BAND_POINTS)
+        test = self.test.value()
         shown = test[np.linspace(0, len(test) - 1, _SHOWN_TEST_POINTS).round().astype(int)]
-        bands = {}
-        for learner in self.learners:
-            contents = {runs: self.trained["widths", learner, runs, 0].value()["bands"] for runs in self.runs}
-            predictions = {
-                runs: {name: prediction_from(content, line) for name, content in by_name.items()}
-                for runs, by_name in contents.items()
-            }
-            bands[learner] = Bands(predictions, shown)
-        return bands
+        return {
+            learner: Bands({runs: self.trained["widths", learner, runs, 0].value().bands for runs in self.runs}, shown)
+            for learner in self.learners
+        }
 
     def errors(self) -> Curves:
         """Figure 3: bounds on the mean error."""
@@ -209,17 +224,17 @@ class GuaranteeFigures:
         return [*files, numbers]
 
     def _task(
-        self, figure: str, compute: Callable[[_Training, st.Observations], Numbers], training: _Training
-    ) -> Task[Numbers]:
+        self, figure: str, compute: Callable[[_Training, st.Observations], _Trained], training: _Training
+    ) -> Task[_Trained]:
         def make(context: RunContext) -> Save:
-            return partial(_write, content=compute(training, self.test.value()))
+            return compute(training, self.test.value()).write
 
         return folder_task(
             self.folder,
             f"{figure} {training.learner.lower()} {training.runs} {training.number}",
             {},
             make,
-            read=read_checksummed,
+            read=_Trained.read,
             needs=(self.test,),
             parallel=True,
             seconds=_SECONDS / (self.workers or processors()),
@@ -229,38 +244,32 @@ class GuaranteeFigures:
         curves = {}
         for learner in self.learners:
             table = [
-                [self.trained[figure, learner, runs, number].value()["values"] for number in range(self.trainings)]
+                [self.trained[figure, learner, runs, number].value().values for number in range(self.trainings)]
                 for runs in self.runs
             ]
             curves[learner] = {name: np.array([[one[name] for one in row] for row in table]) for name in table[0][0]}
         return Curves(self.runs, curves)
 
 
-def _write(file: Path, content: Numbers) -> None:
-    write_checksummed(file, content)
-
-
-def _rebuilt(
-    path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int
-) -> Pipeline:
+def _rebuilt(path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int) -> Pipeline:
     """The pipeline that another process asked for."""
     figures = GuaranteeFigures(path, learners=learners, runs=runs, trainings=trainings, seed=seed, workers=1)
     return figures.pipeline
 
 
-def _widths_and_bands(training: _Training, test: st.Observations) -> Numbers:
+def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:
     """The mean widths of bands over the test points, and the bands of the first training along the parameter."""
     space = test.space
     trained = training.observed(space.grid(_TRAINING_POINTS), training.runs, "training")
     posterior = st.learn(trained, LEARNERS[training.learner](None), seed=training.key("fit"))
     predictors = _predictors(training, posterior)
     values = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
-    line = space.grid(_BAND_POINTS)
-    bands = {name: prediction_content(predict(line)) for name, predict in predictors.items()} if not training.number else {}
-    return {"values": values | _errors(posterior, trained, test), "bands": bands}
+    drawn = predictors if training.number == 0 else {}
+    bands = {name: predict(space.grid(_BAND_POINTS)) for name, predict in drawn.items()}
+    return _Trained(values | _errors(posterior, trained, test), bands)
 
 
-def _error_bounds(training: _Training, test: st.Observations) -> Numbers:
+def _error_bounds(training: _Training, test: st.Observations) -> _Trained:
     """Bounds on the mean error. PAC-Bayes needs independent training points and a prior that is not learned on them:
     the Gaussian processes learn theirs on a fifth of the training.
     """
@@ -278,7 +287,7 @@ def _error_bounds(training: _Training, test: st.Observations) -> Numbers:
         "lift": _half_width(_lift(posterior, held_out), test),
         "Bayes": _half_width(partial(posterior.predict, level=_LEVEL), test),
     }
-    return {"values": values | _errors(posterior, trained, test)}
+    return _Trained(values | _errors(posterior, trained, test), {})
 
 
 def _predictors(training: _Training, posterior: st.Posterior) -> dict[str, Predict]:

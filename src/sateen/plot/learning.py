@@ -221,8 +221,9 @@ def _map(axes: Axes, points: Points, values: FloatArray, label: str, colours: st
         shape = axes.pcolormesh(across, up, table, shading="gouraud", rasterized=True, cmap=colours, vmin=0, vmax=top)
         _contours(axes, across, up, table, top)
     else:
+        x, y = points.theta.T
         many = len(points) > POINTS_DRAWN_AS_LINES
-        shape = axes.scatter(*points.theta.T, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
+        shape = axes.scatter(x, y, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
     _short_ticks(axes)
     colour_bar(axes.figure, shape, axes, label)
 
