@@ -270,8 +270,8 @@ def test_networks_share_their_runs_and_are_averaged_by_dimension(tmp_path: Path)
     work = Reproduction(["r02"], tmp_path, learners=("svi-gp",), share=0.01, workers=1)
     findings = work.run()
     (row,) = findings.dimensions
-    assert (row.rates, row.fits, findings.rows) == (2, 9, ())
-    assert row.figures["rmse"].half > 0
+    assert (row.part, row.fits, findings.rows) == ("2", 9, ())
+    assert row.halves["rmse"] > 0
     question = work.questions[0]
     sets = list(work.by_question[question.name].test.value().values())
     assert len({one.points for one in sets}) == 1

@@ -53,10 +53,10 @@ class QuestionTasks:
 def question_tasks(
     folder: ResultFolder,
     question: Question,
+    numbers: Sequence[int],
+    learners: Sequence[str],
     *,
     preset: str,
-    learners: Sequence[str],
-    numbers: Sequence[int],
     cores: int,
 ) -> QuestionTasks:
     """The tasks of a question for some learners, and for training sets with these numbers.
