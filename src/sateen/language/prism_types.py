@@ -118,7 +118,7 @@ def closed_value(value: Typed, term: Term, values: Mapping[str, float], purpose:
     """The number that an expression comes to where `values` are known; else a Mistake that says what is missing."""
     for name in value.expression.names:
         if name not in values:
-            remedy = f'give it one: constants={{"{name}": 5}}, or --const {name}=5'
+            remedy = f'give it one: {{constants={{"{name}": 5}}}}'
             raise Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
     result = float(value.number.evaluate(values))
     if not math.isfinite(result):

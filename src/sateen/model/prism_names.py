@@ -110,7 +110,7 @@ class Names:
             if constant.value is not None:
                 found[name] = self._definition(constant, constant.value)
             elif name not in found and constant.kind == "bool":
-                remedy = f'give it one: constants={{"{name}": True}}, or --const {name}=1'
+                remedy = f'give it one: {{constants={{"{name}": True}}}}'
                 raise Mistake(f"the bool constant {name} has no value", constant.position, remedy)
         reads = {name: [each for each in value.names if each in found] for name, value in found.items()}
         try:
@@ -195,7 +195,7 @@ class Names:
         needed = self.needed([expression])
         for name in self.constants:
             if name in needed and name not in self.definitions:
-                remedy = f'give it one: constants={{"{name}": 5}}, or --const {name}=5'
+                remedy = f'give it one: {{constants={{"{name}": 5}}}}'
                 raise Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
 
     def _check_once(self, program: Program) -> None:
