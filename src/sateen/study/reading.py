@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, TypeVar
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
 from sateen.core.prediction import Learner
 from sateen.core.space import Range, Space
-from sateen.guarantee.request import CalibrateRequest, PlanRequest
+from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
 from sateen.learning.registry import DEFAULT, LEARNERS, make_learner
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
@@ -129,7 +129,7 @@ def _range_or_number(page: StudyFile, name: str, value: object) -> Range | float
         page.check_keys(path, value, ("range", "scale"))
         if "range" not in value:
             page.fail(path, "range is missing", example)
-        value, scale = value["range"], value.get("scale", scale)
+        scale, value = value.get("scale", scale), value["range"]
         if scale not in ("linear", "log"):
             page.fail((*path, "scale"), f"scale is 'linear' or 'log', not {scale!r}")
     elif _is_number(value):
@@ -178,8 +178,6 @@ def _formula(page: StudyFile, model: Source, space: Space, name: str, value: obj
     try:
         formula = stl(value, constants=constants, end=None if end is None else float(end))
     except TextError as error:
-        if "constants=" in error.remedy:
-            error = type(error)(error.message, error.text, error.position, "name a constant of the model")
         page.fail_inside(path, error, value)
     if isinstance(model, Model):
         known = [one.name for one in model.variables]
@@ -292,8 +290,8 @@ def _guarantee(
 
 def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateRequest:
     """What is asked of `calibrate`, checked; too few points for the level are refused before they are observed."""
-    level = "default" if table.level is None else table.level
-    confidence = "default" if table.confidence is None else table.confidence
+    level: float | Default = "default" if table.level is None else table.level
+    confidence: float | Default = "default" if table.confidence is None else table.confidence
     plan = None
     if calibration.design is None:
         plan = PlanRequest.of(

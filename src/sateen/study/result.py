@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path as FilePath
 from types import MappingProxyType
@@ -129,10 +129,10 @@ class Result:
         content = CachedFile(where.result, _content).value()
         try:
             question = content["question"]
-            space = Space({name: Range(*value) if isinstance(value, list) else value for name, value in question["space"]})
-            properties = {
-                name: _property(where, space, name, own) for name, own in content["properties"].items()
-            }
+            space = Space(
+                {name: Range(*value) if isinstance(value, list) else value for name, value in question["space"]}
+            )
+            properties = {name: _property(where, space, name, own) for name, own in content["properties"].items()}
             return cls(
                 name=content["study"],
                 seed=content["seed"],

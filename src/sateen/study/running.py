@@ -6,10 +6,13 @@ import hashlib
 import os
 import platform
 import shlex
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path as FilePath
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
 from sateen.core.errors import InputError, SateenError
 from sateen.core.progress import Progress
@@ -38,9 +41,10 @@ def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: P
         with folder.writing(folder.result):
             write_json(folder.result, _result(study, tasks))
         result = Result.from_folder(folder, {})
+        provenance = _provenance(study, tasks, outcome, result, workers, started)
         with folder.writing(folder.provenance):
-            write_json(folder.provenance, _provenance(study, tasks, outcome, result, workers, started))
-        result = Result.from_folder(folder, read_json(folder.provenance))
+            write_json(folder.provenance, provenance)
+        result = replace(result, provenance=MappingProxyType(provenance))
         with folder.writing(report := path / "report.html"):
             call_provider("update report", result, report)
     return result
@@ -90,12 +94,10 @@ def _provenance(
 
 def _seconds(folder: ResultFolder, outcome: Outcome, result: Result) -> dict[str, float]:
     """How long each task took, also those of earlier runs: observations and posteriors know it themselves."""
-    before: dict[str, Any] = {}
+    before: dict[str, float] = {}
     if folder.provenance.is_file():
-        try:
+        with suppress(SateenError):  # if it is damaged, the times of earlier runs are lost, and nothing else
             before = read_json(folder.provenance).get("seconds", {})
-        except SateenError:
-            pass  # damaged: the times of earlier runs are lost, and nothing else
     known: dict[str, float] = {}
     for name, each in result.properties.items():
         for part in ("train", "test", "calibrate"):

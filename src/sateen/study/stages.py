@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
@@ -257,12 +257,13 @@ class _Tasks:
         self, part: str, design: Design, pending: Mapping[str, Formula | None], context: RunContext
     ) -> Mapping[str, Observations]:
         from sateen.sampling.held_out import observe_held_out
-        from sateen.sampling.observe import ObserveOptions, observe
+        from sateen.sampling.observe import observe
 
         study = self.study
         # A store knows a function by its text alone; here it shall be known by all that stands in its file.
         store = self.folder.stages / (f"runs-{study.code[:16]}.db" if study.code else "runs.db")
-        options = ObserveOptions(workers=context.workers, store=store, progress=context.progress, **study.caps)
+        options: dict[str, Any] = {"workers": context.workers, "store": store, "progress": context.progress}
+        options |= study.caps
         formulas = {name: formula for name, formula in pending.items() if formula is not None}
         asked = formulas or None
         try:
