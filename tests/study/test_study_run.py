@@ -383,6 +383,70 @@ class TestInterrupted:
         assert any("runs are in the store" in note for note in notes)
 
 
+class TestSideBySide:
+    FOUR = (TWO, ('["svi-gp"]', '["svi-gp", "ep-gp"]'))
+
+    def test_any_number_of_workers_and_an_interruption_give_the_same_result(self, tmp_path: Path) -> None:
+        for workers in (1, 2):
+            result = small(*self.FOUR).run(tmp_path / str(workers), workers=workers)
+            assert {len(own.posteriors) for own in result.properties.values()} == {2}
+        watcher = Pressing("learn", 3, press)  # two fits have begun, in processes of their own
+        with pytest.raises(st.Interrupted, match="run the same study again to go on"):
+            small(*self.FOUR).run(tmp_path / "stopped", workers=2, progress=watcher)
+        small(*self.FOUR).run(tmp_path / "stopped", workers=2)
+        assert told(tmp_path / "1") == told(tmp_path / "2") == told(tmp_path / "stopped")
+        assert not list((tmp_path / "stopped").rglob("*.checkpoint"))
+
+    def test_an_error_of_a_fit_in_a_process_is_told(self, tmp_path: Path) -> None:
+        study = small(TWO, ('["svi-gp"]', '["svi-gp", "own_learners:Failing"]'))
+        with pytest.raises(st.InputError, match="this learner always fails"):
+            study.run(tmp_path / "out", workers=2)
+        assert not (tmp_path / "out" / "result.json").exists()
+
+
+class TestOwnLearners:
+    POOLED = (
+        ('["svi-gp"]', '["own_learners:Pooled", "svi-gp"]'),
+        ("[guarantee]", '[learn."own_learners:Pooled"]\nstrength = 4\n\n[guarantee]'),
+    )
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_a_class_of_the_user_learns_is_guaranteed_and_is_fitted_again_on_load(
+        self, tmp_path: Path, workers: int
+    ) -> None:
+        notes: list[str] = []
+
+        class Listening(Pressing):
+            def note(self, text: str) -> None:
+                notes.append(text)
+
+        result = small(*self.POOLED).run(tmp_path / "out", workers=workers, progress=Listening("", -1, press))
+        own = result.properties["gone"]
+        assert own.guaranteed == "own_learners:Pooled"
+        assert own.posteriors["own_learners:Pooled"].recipe.strength == 4  # type: ignore[attr-defined]
+        share = (own.train.satisfied.sum() + 2) / (own.train.trials.sum() + 4)
+        assert own.predictions["own_learners:Pooled"].mean == pytest.approx(share, abs=1e-12)
+        (said,) = [note for note in notes if "fits again" in note]
+        assert said.startswith("learn gone own_learners:Pooled: ")
+        assert "fits again" in result.content["properties"]["gone"]["learners"]["own_learners:Pooled"]["notes"][-1]
+        assert "fits again" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+        assert stages(small(*self.POOLED).run(tmp_path / "out")) == set()
+
+    def test_a_change_in_its_file_fits_it_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        import sys
+
+        source = (Path(__file__).parents[1] / "own_learners.py").read_text()
+        monkeypatch.syspath_prepend(tmp_path)
+        change = ('["svi-gp"]', '["changing_learners:Pooled"]')
+        computed = []
+        for code in (source, source + "\n# a comment\n"):
+            (tmp_path / "changing_learners.py").write_text(code)
+            sys.modules.pop("changing_learners", None)
+            text = changed(change).replace('[learn.svi-gp]\ninputs = "linear"\ninducing = 8\n', "")
+            computed.append(stages(st.Study.parse(text).run(tmp_path / "out")))
+        assert computed[1] == {"learn gone changing_learners:Pooled", "guarantee gone", "score gone"}
+
+
 class TestCallables:
     BOX = (
         "def box(theta, rng):\n    return bool(rng.random() < help_of(theta))\n"

@@ -197,7 +197,11 @@ def _property(result: Result, own: PropertyResult) -> tuple[dict[str, Any], dict
         "claims": [_sentence(str(claim)) for claim in own.claims],
         "intervals": list(_intervals(own)),
         "doubts": list(_doubts(own)),
-        "notes": [f"{method}: {note}." for method, one in own.posteriors.items() for note in one.record.notes],
+        "notes": [
+            f"{learner}: {note}."
+            for learner, each in result.content["properties"][own.name]["learners"].items()
+            for note in each["notes"]
+        ],
         "kind": function["kind"],
         "names": result.space.names,
         "bands": function.get("bands", []),

@@ -13,14 +13,14 @@ import numpy as np
 
 from sateen.assess.score import score
 from sateen.core.observations import Observations
-from sateen.core.posterior import FullPosterior
+from sateen.core.posterior import CompletedPosterior, FullPosterior
 from sateen.core.prediction import Prediction
 from sateen.core.space import Points, Space
 from sateen.guarantee.error_bound import bound_error
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
 
-__all__ = ["LEVEL", "property_content", "shown_points"]
+__all__ = ["LEVEL", "REFITTED", "is_refitted", "property_content", "shown_points"]
 
 LEVEL: Final = 0.95  # of the credible intervals that are scored and shown
 _ALONG_ONE: Final = 201  # points of the one axis there is
@@ -28,6 +28,7 @@ _ALONG_TWO: Final = 31  # points of each of two axes
 _ELSEWHERE: Final = 512  # points of a Sobol sequence in more dimensions
 _CONFIDENCE: Final = 0.95  # of the bound on the mean error, where the guarantee has none
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
+REFITTED: Final = "the file keeps the learner, its settings, the training and the seed; loading it fits again"
 
 
 def shown_points(space: Space) -> Points:
@@ -37,6 +38,11 @@ def shown_points(space: Space) -> Points:
     if len(space) <= 2:
         return space.grid(_ALONG_ONE if len(space) == 1 else _ALONG_TWO)
     return space.sobol(_ELSEWHERE, seed=0)
+
+
+def is_refitted(posterior: FullPosterior) -> bool:
+    """Whether a posterior is kept as what made it, and fitted again when its file is loaded."""
+    return isinstance(posterior, CompletedPosterior) and not hasattr(posterior.belief, "save")
 
 
 def property_content(
@@ -117,7 +123,7 @@ def _learned(posterior: FullPosterior, test: Observations | None) -> dict[str, o
         "learner": posterior.kind,
         "converged": record.converged,
         "record": record.verdict,
-        "notes": list(record.notes),
+        "notes": [*record.notes, *([REFITTED] if is_refitted(posterior) else [])],
         "importance": posterior.importance(),
         "score": scored,
     }

@@ -19,7 +19,8 @@ from sateen.core.progress import Progress
 from sateen.core.registry import call_provider
 from sateen.core.version import VERSION
 from sateen.pipeline.folder import ResultFolder, read_json, write_json
-from sateen.pipeline.tasks import Outcome
+from sateen.pipeline.tasks import Outcome, tell
+from sateen.study.findings import REFITTED, is_refitted
 from sateen.study.result import FORMAT, Result
 from sateen.study.spec import StudySpec
 from sateen.study.stages import StudyTasks, stage_seeds, study_tasks
@@ -41,6 +42,10 @@ def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: P
         with folder.writing(folder.result):
             write_json(folder.result, _result(study, tasks))
         result = Result.from_folder(folder, {})
+        for name, each in result.properties.items():
+            for learner, posterior in each.posteriors.items():
+                if is_refitted(posterior) and outcome.states[f"learn {name} {learner}"] == "computed":
+                    tell(progress, f"learn {name} {learner}: {REFITTED}")
         provenance = _provenance(study, tasks, outcome, result, workers, started)
         with folder.writing(folder.provenance):
             write_json(folder.provenance, provenance)
