@@ -16,6 +16,7 @@ from sateen.cli.sources import (
     PROPERTY_SUFFIXES,
     Source,
     check_constants,
+    load_learned,
     load_model,
     load_study,
     properties_in,
@@ -67,8 +68,7 @@ def inspect(model: str, constants: Mapping[str, float], properties: str | None, 
             lambda: [*table(_study_rows(study)), *heading, *_lines(described)],
         )
     elif suffix.endswith(".safetensors"):
-        with reading(model):
-            loaded = st.load(model)
+        loaded = load_learned(model)
         if isinstance(loaded, st.Guarantee):
             about = {"file": model, "kind": "guarantee"}
             show(as_json, lambda: {**about, **guarantee_content(loaded)}, lambda: guarantee_lines(loaded))

@@ -25,8 +25,8 @@ from sateen.cli.output import say, warn
 from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, nearest
 
 if TYPE_CHECKING:
+    from sateen.core.posterior import FullPosterior
     from sateen.language.prism_types import Scope
-    from sateen.learning.posterior import LearnedPosterior
     from sateen.logic.properties import Properties, Property
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Source",
     "check_constants",
     "keeping",
+    "load_learned",
     "load_model",
     "load_observations",
     "load_posterior",
@@ -104,12 +105,20 @@ def _warnings_later() -> Iterator[None]:
         yield
 
 
-def load_posterior(file: str) -> LearnedPosterior:
+def load_posterior(file: str) -> FullPosterior:
     """The posterior in a file, to be calibrated; a guarantee has been calibrated already."""
-    with reading(file):
-        loaded = st.load(file)
+    loaded = load_learned(file)
     if isinstance(loaded, st.Guarantee):
         raise InputError(f"{file} is a guarantee already; give the posterior that it was made from")
+    return loaded
+
+
+def load_learned(file: str) -> FullPosterior | st.Guarantee:
+    """The posterior or the guarantee in a file."""
+    with reading(file):
+        loaded: FullPosterior | st.Guarantee | st.Observations = st.load(file)
+    if isinstance(loaded, st.Observations):
+        raise InputError(f"{file} holds observations; `sateen learn` learns from them")
     return loaded
 
 
@@ -121,15 +130,22 @@ def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Ob
         with open(file, "rb") as stream:
             start = stream.read(9)
         if start[8:] != b"{" and not start.startswith(b"PK"):
-            return st.Observations.from_csv(file, st.Space(space) if space else None)
+            return _read_table(file, st.Space(space) if space else None)
         if space:
             raise click.UsageError(f"--space: {file} has its own space")
-        from sateen.files.container import read_container
-        from sateen.files.observations import KIND
+        loaded = st.load(file)
+    if not isinstance(loaded, st.Observations):
+        raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
+    return loaded
 
-        if not start.startswith(b"PK") and read_container(file)[0] != KIND:
-            raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
-        return st.Observations.load(file)
+
+def _read_table(file: str, space: st.Space | None) -> st.Observations:
+    try:
+        return st.Observations.from_csv(file, space)
+    except InputError as error:
+        if error.argument != "extrapolate":
+            raise
+        raise InputError(error.message, remedy="move it inside or widen its range in --space") from None
 
 
 def write_observations(observations: st.Observations, file: str) -> None:
