@@ -12,7 +12,7 @@ from sateen.core.prediction import Claim, Posterior, Prediction
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
 from sateen.core.text import number_text, percent
-from sateen.core.types import File
+from sateen.core.types import Axes, File
 from sateen.guarantee.conformal import Threshold, WeightedThreshold
 from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import centre, difficulty
@@ -62,7 +62,7 @@ class Guarantee:
         """Write one safe file, with the posterior in it, which `st.load` reads back."""
         call_provider("save guarantee", self, file)
 
-    def plot(self, ax: object = None) -> object:
+    def plot(self, ax: object = None) -> Axes:
         """Draw the mean and the guaranteed intervals over one parameter, or the mean over two."""
         if len(self.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
