@@ -37,11 +37,13 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Estimate",
     "exact",
     "learn",
+    "Learner",
     "EPGP",
     "SVIGP",
     "SVIBNN",
     "LaplaceNet",
     "Posterior",
+    "posterior_from",
     "Prediction",
     "Claim",
     "Predictor",
@@ -89,6 +91,10 @@ provide(
         "plot path": "sateen.plot.figures:path",
         "plot prediction": "sateen.plot.learning:prediction",
         "plot record": "sateen.plot.learning:record",
+        "learner name": "sateen.learning.registry:learner_name",
+        "save posterior": "sateen.learning.stored:save",
+        "posterior parts": "sateen.learning.stored:posterior_parts",
+        "posterior from parts": "sateen.learning.stored:posterior_from_parts",
     }
 )
 
@@ -114,7 +120,7 @@ if TYPE_CHECKING:
     )
     from sateen.core.observations import Observations
     from sateen.core.path import Path, Verdict
-    from sateen.core.prediction import Claim, Posterior, Prediction, Predictor
+    from sateen.core.prediction import Claim, Learner, Posterior, Prediction, Predictor
     from sateen.core.space import Points, Range, Space
     from sateen.engine.exact import exact
     from sateen.engine.run import replay
@@ -124,10 +130,10 @@ if TYPE_CHECKING:
     from sateen.guarantee.guarantee import Guarantee
     from sateen.guarantee.plan import Plan, plan
     from sateen.learning.default import learn
-    from sateen.learning.gp.ep_gp import EPGP
-    from sateen.learning.gp.svi_gp import SVIGP
-    from sateen.learning.networks.laplace_net import LaplaceNet
-    from sateen.learning.networks.svi_bnn import SVIBNN
+    from sateen.learning.functions import posterior_from
+    from sateen.learning.gp.recipes import EPGP, SVIGP
+    from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
+    from sateen.learning.stored import load
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
@@ -135,7 +141,6 @@ if TYPE_CHECKING:
     from sateen.sampling.estimate import Estimate, estimate
     from sateen.sampling.observe import observe
     from sateen.study.result import Result
-    from sateen.study.stored import load
     from sateen.study.study import Study
 else:
     # Hidden from type checkers, to whom every name would exist otherwise. The errors live in core.errors.
@@ -159,11 +164,13 @@ else:
         "Estimate": "sateen.sampling.estimate",
         "exact": "sateen.engine.exact",
         "learn": "sateen.learning.default",
-        "EPGP": "sateen.learning.gp.ep_gp",
-        "SVIGP": "sateen.learning.gp.svi_gp",
-        "SVIBNN": "sateen.learning.networks.svi_bnn",
-        "LaplaceNet": "sateen.learning.networks.laplace_net",
+        "Learner": "sateen.core.prediction",
+        "EPGP": "sateen.learning.gp.recipes",
+        "SVIGP": "sateen.learning.gp.recipes",
+        "SVIBNN": "sateen.learning.networks.recipes",
+        "LaplaceNet": "sateen.learning.networks.recipes",
         "Posterior": "sateen.core.prediction",
+        "posterior_from": "sateen.learning.functions",
         "Prediction": "sateen.core.prediction",
         "Claim": "sateen.core.prediction",
         "Predictor": "sateen.core.prediction",
@@ -175,7 +182,7 @@ else:
         "Guarantee": "sateen.guarantee.guarantee",
         "bound_error": "sateen.guarantee.error_bound",
         "ErrorBound": "sateen.guarantee.error_bound",
-        "load": "sateen.study.stored",
+        "load": "sateen.learning.stored",
         "Study": "sateen.study.study",
         "Result": "sateen.study.result",
     }

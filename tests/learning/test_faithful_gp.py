@@ -24,7 +24,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.learning.gp import faithful as faithful_gp
 from sateen.learning.gp import faithful_bound as bounds
-from sateen.learning.gp.faithful import FaithfulSVIGP
+from sateen.learning.gp.recipes import FaithfulSVIGP
 from sateen.learning.inputs import inputs_of, sample_of
 from sateen.learning.networks.network import Rows, arithmetic
 from watchers import Watcher

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from scipy.special import gamma, kv
 
 from sateen.core.errors import InputError
-from sateen.learning.gp.kernels import KERNELS, Kernel
+from sateen.learning.gp.kernels import Kernel
 
 RNG_SEED = 7
 

@@ -21,8 +21,11 @@ from sateen.core.errors import InputError
 from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.networks import laplace_net, laplace_net_posterior
 from sateen.learning.networks import training as network_training
-from sateen.learning.networks.laplace_net import Belief, LaplaceNet, LaplacePosterior, believed, curvature
-from sateen.learning.networks.network import Link, Net, arithmetic, window_of
+from sateen.learning.networks.laplace_net import Belief, believed, curvature
+from sateen.learning.networks.laplace_net_posterior import LaplacePosterior
+from sateen.learning.networks.network import Net, arithmetic, window_of
+from sateen.learning.networks.recipes import LaplaceNet
+from sateen.learning.settings import Link
 from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]

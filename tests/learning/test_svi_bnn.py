@@ -26,7 +26,9 @@ from sateen.learning.inputs import inputs_of, sample_of
 from sateen.learning.networks import svi_bnn, svi_bnn_posterior
 from sateen.learning.networks import training as network_training
 from sateen.learning.networks.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
-from sateen.learning.networks.svi_bnn import SVIBNN, BNNPosterior, Bound, divergence, noisy_output
+from sateen.learning.networks.recipes import SVIBNN
+from sateen.learning.networks.svi_bnn import Bound, divergence, noisy_output
+from sateen.learning.networks.svi_bnn_posterior import BNNPosterior
 from sateen.learning.networks.training import Batches, Trainer
 from watchers import Watcher
 

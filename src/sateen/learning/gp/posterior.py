@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -16,13 +16,15 @@ from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
+from sateen.core.record import Record
 from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
+from sateen.core.types import Arrays, FloatArray
 from sateen.learning.gp.kernels import Kernel
-from sateen.learning.inputs import FloatArray, Inputs
-from sateen.learning.likelihood import Link, inverse_link, normal_nodes
+from sateen.learning.inputs import Inputs
+from sateen.learning.likelihood import inverse_link, normal_nodes
 from sateen.learning.posterior import LearnedPosterior, Parts, Summary
-from sateen.learning.record import Record
+from sateen.learning.settings import Link
 
 __all__ = ["GPPosterior"]
 
@@ -30,6 +32,7 @@ _MOST_JOINT: Final = 5000  # points drawn together
 _CACHED: Final = 512  # rows whose covariances a processor keeps at hand
 _NODES: Final = 64  # for means under the logistic link
 _KNOWN: Final = 1e-13  # of a prior variance: directions that the data moved less than this are as in the prior
+_KEPT: Final = ("points", "factor", "mean", "spread", "unseen")  # arrays, in a file
 _SEEN: Final = (
     "its prior was learned from all of the training data, so kl() would measure nothing; fit SVIGP or EPGP "
     "with split=0.3, or give it length_scales, variance and inputs='log' or 'linear' beforehand"
@@ -182,9 +185,8 @@ class GPPosterior(LearnedPosterior):
 
     def parts(self) -> Parts:
         """What a file keeps of it besides recipe, training, inputs and record."""
-        names = ("points", "factor", "mean", "spread", "unseen")
-        words = {"kind": self.kind, "kernel": self.kernel.content(), "offset": self.offset, "link": self.link}
-        return words, {name: getattr(self, name) for name in names}
+        words = {"kind": self.kind, "kernel": asdict(self.kernel), "offset": self.offset, "link": self.link}
+        return words, {name: getattr(self, name) for name in _KEPT}
 
     @classmethod
     def from_parts(
@@ -194,13 +196,11 @@ class GPPosterior(LearnedPosterior):
         inputs: Inputs,
         record: Record,
         content: Mapping[str, Any],
-        arrays: Mapping[str, Any],
+        arrays: Arrays,
     ) -> GPPosterior:
         """The posterior that `parts` described."""
-        kernel = Kernel.from_content(content["kernel"])
-        words = content["kind"], kernel, content["offset"], content["link"]
-        rest = {name: arrays[name] for name in ("points", "factor", "mean", "spread", "unseen")}
-        return cls(recipe, training, inputs, record, *words, **rest)
+        words = content["kind"], Kernel(**content["kernel"]), content["offset"], content["link"]
+        return cls(recipe, training, inputs, record, *words, *(arrays[name] for name in _KEPT))
 
 
 def _probit_moments(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,17 +11,18 @@ from typing import Any, ClassVar, Final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.learning.inputs import FloatArray, Inputs
+from sateen.core.record import Record
+from sateen.core.types import Array as HostArray
+from sateen.core.types import Arrays, FloatArray
+from sateen.learning.inputs import Inputs
 from sateen.learning.networks.network import Array, Net, angle, arithmetic, blocks, jacobian
 from sateen.learning.posterior import LearnedPosterior, Parts, Summary
-from sateen.learning.record import Record
 
 __all__ = ["LaplacePosterior"]
 
@@ -40,8 +41,8 @@ class LaplacePosterior(LearnedPosterior):
 
     kind: ClassVar[str] = "laplace-net"
     net: Net
-    weights: npt.NDArray[Any]
-    factors: npt.NDArray[Any]
+    weights: HostArray
+    factors: HostArray
     misfit: float
 
     def __post_init__(self) -> None:
@@ -116,13 +117,13 @@ class LaplacePosterior(LearnedPosterior):
         inputs: Inputs,
         record: Record,
         content: Mapping[str, Any],
-        arrays: Mapping[str, Any],
+        arrays: Arrays,
     ) -> LaplacePosterior:
         net = Net(inputs.dimension, content["width"], content["activation"], content["link"])
         own = arrays["weights"], arrays["factors"], float(content["misfit"])
         return cls(recipe, training, inputs, record, net, *own)
 
-    def _blocks_of(self, unit: FloatArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    def _blocks_of(self, unit: FloatArray) -> Iterator[tuple[int, HostArray]]:
         return blocks(unit, _ROWS, self.recipe.precision)
 
     def _arithmetic(self) -> AbstractContextManager[None]:

@@ -13,17 +13,18 @@ from typing import Any, ClassVar, Final, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
+from sateen.core.record import Record
 from sateen.core.threads import processors
-from sateen.learning.inputs import FloatArray, Inputs
+from sateen.core.types import Array as HostArray
+from sateen.core.types import Arrays, FloatArray
+from sateen.learning.inputs import Inputs
 from sateen.learning.networks.network import Array, Net, arithmetic, blocks
 from sateen.learning.posterior import LearnedPosterior, Parts, Summary
-from sateen.learning.record import Record
 from sateen.learning.scale import scales_differ
 
 __all__ = ["BNNPosterior"]
@@ -42,10 +43,10 @@ class BNNPosterior(LearnedPosterior):
 
     kind: ClassVar[str] = "svi-bnn"
     net: Net
-    centre: npt.NDArray[Any]
-    mean: npt.NDArray[Any]
-    spread: npt.NDArray[Any]
-    draws: npt.NDArray[Any]
+    centre: HostArray
+    mean: HostArray
+    spread: HostArray
+    draws: HostArray
 
     def __post_init__(self) -> None:
         for name in ("centre", "mean", "spread", "draws"):
@@ -75,7 +76,7 @@ class BNNPosterior(LearnedPosterior):
         count = len(self.draws)
         place = min(max(floor((count + 1) * (1.0 - level) / 2.0), 1), (count + 1) // 2) - 1
 
-        def summed_up(f: npt.NDArray[Any]) -> Summary:
+        def summed_up(f: HostArray) -> Summary:
             moments = f.mean(axis=0, dtype=np.float64), f.std(axis=0, dtype=np.float64)
             ordered = np.sort(np.ascontiguousarray(f.T), axis=1)  # which is faster than to select the two
             return *moments, ordered[:, place], ordered[:, count - 1 - place]
@@ -110,20 +111,18 @@ class BNNPosterior(LearnedPosterior):
         inputs: Inputs,
         record: Record,
         content: Mapping[str, Any],
-        arrays: Mapping[str, Any],
+        arrays: Arrays,
     ) -> BNNPosterior:
         net = Net(inputs.dimension, content["width"], content["activation"], content["link"])
         weights = [arrays[name] for name in ("centre", "mean", "spread", "draws")]
         return cls(recipe, training, inputs, record, net, *weights)
 
-    def _of_draws(
-        self, unit: FloatArray, weights: npt.NDArray[Any], then: Callable[[npt.NDArray[Any]], _Made]
-    ) -> list[_Made]:
+    def _of_draws(self, unit: FloatArray, weights: HostArray, then: Callable[[HostArray], _Made]) -> list[_Made]:
         """What is made of f of each network, a row each, at some of the points after the other; by all processors."""
         with self._arithmetic():
             networks = jax.device_put(weights)
 
-        def made(block: tuple[int, npt.NDArray[Any]]) -> _Made:
+        def made(block: tuple[int, HostArray]) -> _Made:
             with self._arithmetic():  # of this thread
                 return then(np.asarray(_probabilities(self.net, networks, block[1]))[:, : block[0]])
 

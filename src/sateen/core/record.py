@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from sateen.core.counts import read_only
 from sateen.core.registry import call_provider
 from sateen.core.types import FloatArray
 
-__all__ = ["Objective", "Record"]
+__all__ = ["UNKNOWN", "Objective", "Record"]
 
-Objective: TypeAlias = Literal["evidence", "elbo", "log-posterior"]
+Objective: TypeAlias = Literal["evidence", "elbo", "log-posterior", "objective"]  # the last where it is not known
+UNKNOWN: Final = "the learner does not say whether it converged"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +54,8 @@ class Record:
 
     def content(self) -> dict[str, Any]:
         """What a file keeps of it, besides the arrays."""
-        own = {"objective": self.objective, "verdict": self.verdict, "seconds": self.seconds}
-        return {**own, "interrupted": self.interrupted, "notes": list(self.notes)}
+        words = {"objective": self.objective, "verdict": self.verdict, "seconds": self.seconds}
+        return {**words, "interrupted": self.interrupted, "notes": list(self.notes)}
 
     def arrays(self) -> dict[str, FloatArray]:
         """The arrays that a file keeps of it."""

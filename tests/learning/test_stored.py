@@ -1,4 +1,4 @@
-"""Files of posteriors: all of one is kept, and what is no posterior, or makes no sense as one, is refused."""
+"""Files of posteriors: all of one is kept, and what is no posterior, or is invalid as one, is refused."""
 
 from __future__ import annotations
 
@@ -20,16 +20,9 @@ import sateen as st
 from known_functions import LINE, PLANE, observed
 from sateen.core.observations import Failure, Observations
 from sateen.files.container import read_container, write_container
-from sateen.learning.archive import (
-    KIND,
-    LEARNERS,
-    VERSION,
-    classes_of,
-    posterior_from_parts,
-    posterior_parts,
-    write_posterior,
-)
 from sateen.learning.posterior import LearnedPosterior
+from sateen.learning.registry import LEARNERS
+from sateen.learning.stored import FORMAT, KIND, posterior_from_parts, posterior_parts, save
 
 
 @cache
@@ -63,7 +56,7 @@ def parts() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_what_is_read_predicts_the_same_to_the_last_bit_and_knows_all_that_it_knew(tmp_path: Path) -> None:
-    write_posterior(fitted(), tmp_path / "f.safetensors")
+    save(fitted(), tmp_path / "f.safetensors")
     loaded = st.load(tmp_path / "f.safetensors")
     assert type(loaded) is type(fitted())
     for name in ("mean", "std", "lower", "upper"):
@@ -89,7 +82,7 @@ def test_what_a_posterior_works_out_from_its_parts_is_the_same_to_the_last_bit_t
 
 
 def test_the_training_observations_are_kept_whole(tmp_path: Path) -> None:
-    write_posterior(fitted(), tmp_path / "f.safetensors")
+    save(fitted(), tmp_path / "f.safetensors")
     seen, kept = rich_observations(), st.load(tmp_path / "f.safetensors").training.observations
     assert kept == seen
     assert kept.fingerprint == seen.fingerprint
@@ -103,7 +96,7 @@ def test_the_training_observations_are_kept_whole(tmp_path: Path) -> None:
 
 def test_the_same_posterior_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        write_posterior(fitted(), tmp_path / name)
+        save(fitted(), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -163,19 +156,19 @@ def test_settings_that_are_not_in_the_file_are_what_they_are_by_default() -> Non
     [
         ({"learner": "svi-pg"}, r"knows no learner 'svi-pg'; did you mean svi-gp\?"),
         ({"learner": "oracle of Delphi"}, "knows no learner 'oracle of Delphi'; it knows ep-gp, svi-gp"),
-        ({"learner": 7}, "no posterior that makes sense"),
+        ({"learner": 7}, "no valid posterior"),
         ({"recipe": {"kernle": "rbf"}}, r"EPGP has no setting 'kernle'; did you mean kernel\?"),
         ({"recipe": {"zzz": 1}}, "EPGP has no setting 'zzz'; a later sateen may know it"),
         ({"recipe": {"kernel": "polynomial"}}, "kernel"),
-        ({"recipe": {"inducing": "many"}}, "no posterior that makes sense"),
-        ({"recipe": ["kernel"]}, "no posterior that makes sense"),
-        ({"recipe": None}, "no posterior that makes sense"),
+        ({"recipe": {"inducing": "many"}}, "no valid posterior"),
+        ({"recipe": ["kernel"]}, "no valid posterior"),
+        ({"recipe": None}, "no valid posterior"),
         ({"training": {}}, "'space' is missing"),
-        ({"inputs": {"names": ["stranger"], "scales": ["linear"]}}, "no posterior that makes sense"),
-        ({"inputs": {"names": ["beta"], "scales": ["cubic"]}}, "no posterior that makes sense"),
-        ({"inputs": {"names": ["beta"], "scales": []}}, "no posterior that makes sense"),
-        ({"record": {}}, "no posterior that makes sense"),
-        ({"learned": {}}, "no posterior that makes sense"),
+        ({"inputs": {"names": ["stranger"], "scales": ["linear"]}}, "no valid posterior"),
+        ({"inputs": {"names": ["beta"], "scales": ["cubic"]}}, "no valid posterior"),
+        ({"inputs": {"names": ["beta"], "scales": []}}, "no valid posterior"),
+        ({"record": {}}, "no valid posterior"),
+        ({"learned": {}}, "no valid posterior"),
     ],
 )
 def test_words_that_make_no_sense_are_refused(change: dict[str, Any], words: str) -> None:
@@ -188,12 +181,10 @@ def test_every_word_and_every_array_is_needed() -> None:
     content, arrays = parts()
     for key in content:
         without = {name: value for name, value in content.items() if name != key}
-        with pytest.raises(
-            st.InputError, match=f"f.safetensors holds no posterior that makes sense: '{key}' is missing"
-        ):
+        with pytest.raises(st.InputError, match=f"f.safetensors holds no valid posterior: '{key}' is missing"):
             posterior_from_parts(without, arrays, "f.safetensors")
     for key in arrays:
-        with pytest.raises(st.InputError, match="no posterior that makes sense"):
+        with pytest.raises(st.InputError, match="no valid posterior"):
             posterior_from_parts(content, {name: own for name, own in arrays.items() if name != key})
 
 
@@ -201,7 +192,7 @@ def test_counts_of_another_number_of_points_are_refused() -> None:
     content, arrays = parts()
     for key, array in arrays.items():
         if key.startswith("training/"):
-            with pytest.raises(st.InputError, match="no posterior that makes sense"):
+            with pytest.raises(st.InputError, match="no valid posterior"):
                 posterior_from_parts(content, {**arrays, key: array[:-1]})
 
 
@@ -222,8 +213,8 @@ class TestLoad:
 
     def test_a_later_version_is_refused(self, tmp_path: Path) -> None:
         file = tmp_path / "f.safetensors"
-        write_container(file, KIND, VERSION + 1, *posterior_parts(fitted()))
-        with pytest.raises(st.InputError, match=f"of version {VERSION + 1}, and this sateen reads .*; update sateen"):
+        write_container(file, KIND, FORMAT + 1, *posterior_parts(fitted()))
+        with pytest.raises(st.InputError, match=f"of version {FORMAT + 1}, and this sateen reads .*; update sateen"):
             st.load(file)
 
     def test_observations_are_refused_with_who_reads_them(self, tmp_path: Path) -> None:
