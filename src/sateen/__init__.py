@@ -85,7 +85,6 @@ provide(
         "write observations as csv": "sateen.files.observations:write_csv",
         "read observations from csv": "sateen.files.observations:read_csv",
         "save guarantee": "sateen.guarantee.archive:write_guarantee",
-        "posterior parts": "sateen.learning.archive:posterior_parts",
         "plot explanation": "sateen.plot.figures:explanation",
         "plot observations": "sateen.plot.figures:observations",
         "plot path": "sateen.plot.figures:path",

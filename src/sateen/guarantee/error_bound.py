@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Claim, Posterior, drawn_uniformly
 from sateen.core.seeds import stream_seed
 from sateen.core.threads import on_one_thread
@@ -105,7 +106,7 @@ def bound_error(
     All three compare f̂ with frequencies, whose noise only makes the bound larger: E|L̄ - f̂| >= |f - f̂|. None of them
     says anything about one single θ.
     """
-    check_posterior(posterior)
+    whole = check_posterior(posterior)
     check_share(confidence, "confidence", "0.95")
     if method not in _METHODS:
         hint = nearest(str(method), _METHODS) or f"there are {', '.join(_METHODS)}"
@@ -119,7 +120,7 @@ def bound_error(
         if seed is not None:
             raise InputError("betting draws nothing at random; leave out the {seed}", argument="seed")
         check_held_out(held_out, posterior)
-        errors = distances(held_out, centre(posterior.predict(held_out.points, level=0.95)))
+        errors = distances(held_out, centre(whole.predict(held_out.points)))
         value, empirical, data, of = mean_upper_bound(errors, miss), float(errors.mean()), held_out, _OF_THE_MEAN
     else:
         if held_out is not None:
@@ -127,8 +128,8 @@ def bound_error(
             raise InputError(problem + "{method='betting'}, which is tighter", argument="held_out")
         if seed is None:
             raise InputError(f"{method} draws functions from the posterior; give it a {{seed}}", argument="seed")
-        data, divergence = _prior_and_data(posterior, method)
-        empirical, greatest = mean_error_of_draws(posterior, data, seed, _SHARE_OF_DRAWS * miss)
+        data, divergence = _prior_and_data(whole, method)
+        empirical, greatest = mean_error_of_draws(whole, data, seed, _SHARE_OF_DRAWS * miss)
         bound = catoni_bound if method == "catoni" else seeger_bound
         value = bound(greatest, divergence, len(data), (1.0 - _SHARE_OF_DRAWS) * miss)
         of = _OF_A_DRAW
@@ -147,17 +148,13 @@ def bound_error(
     return ErrorBound(value, empirical, method, claim, len(data), divergence)
 
 
-def _prior_and_data(posterior: Posterior, method: str) -> tuple[Observations, float]:
+def _prior_and_data(posterior: FullPosterior, method: str) -> tuple[Observations, float]:
     """The training observations that the prior has not seen, and how far the posterior is from that prior."""
-    if missing := [name for name in ("unseen_by_prior", "kl", "sample") if not hasattr(posterior, name)]:
-        problem = f"{method} rests on the prior of the posterior and its training, and this posterior has no "
-        remedy = "use {method='betting'} with held-out observations, which works for any posterior"
-        raise InputError(problem + f"`{missing[0]}`", argument="method", remedy=remedy)
+    divergence = posterior.kl()  # refused by a posterior without a prior
     training = posterior.unseen_by_prior
     if not len(training):
         raise InputError(f"no training observation is left that the prior has not seen, and {method} rests on those")
     check_independent(training, "the training")
-    divergence = posterior.kl()
     if not (math.isfinite(divergence) and divergence >= 0):
         problem = f"the posterior says that it is {divergence} nats from its prior, of which no bound can be made"
         raise InputError(problem)
@@ -249,7 +246,7 @@ def coin_divergence(q: float, p: float) -> float:
 
 
 def mean_error_of_draws(
-    posterior: Posterior, observations: Observations, seed: int, miss: float
+    posterior: FullPosterior, observations: Observations, seed: int, miss: float
 ) -> tuple[float, float]:
     """The mean error on the observations of a function drawn from the posterior: an estimate, and a bound on it.
 
