@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import expm
 
-from sateen.engine.sampled import states_at
+from sampled_states import states_at
 from sateen.language.expression import Name
 from sateen.model.load import load_sbml
 

@@ -8,7 +8,7 @@ import pytest
 import sateen as st
 from sateen.language.expression import Number, parse_condition, parse_expression
 from sateen.model.model import Event, Model, Parameter, Transition, Variable
-from sateen.sampling.relevance import relevant
+from sateen.sampling.source import relevant
 
 SIR_AND_MORE = Model.parse("""
     species S = 18, I = 2, R = 0, X = 3, Y = 0
