@@ -93,6 +93,7 @@ provide(
         "plot prediction": "sateen.plot.learning:prediction",
         "plot record": "sateen.plot.learning:record",
         "learner name": "sateen.learning.registry:learner_name",
+        "update report": "sateen.report.report:update_report",
         "save posterior": "sateen.learning.stored:save",
         "posterior parts": "sateen.learning.stored:posterior_parts",
         "posterior from parts": "sateen.learning.stored:posterior_from_parts",

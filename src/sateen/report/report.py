@@ -17,18 +17,18 @@ from sateen.core.errors import InputError, ModelWarning
 from sateen.core.fingerprints import fingerprint
 from sateen.core.observations import Observations
 from sateen.core.path import Path, Verdict
+from sateen.core.seeds import stream_seed
 from sateen.core.text import percent
 from sateen.core.types import File
 from sateen.files.atomic import replacing
 from sateen.study.result import PropertyResult, Result
-from sateen.study.study import seed_of
 
 if TYPE_CHECKING:
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation
     from sateen.model.model import Model
 
-__all__ = ["Example", "examples", "keep_report", "report_stamp", "save_figures", "write_report"]
+__all__ = ["Example", "examples", "update_report", "report_stamp", "save_figures", "write_report"]
 
 _MOST_JUMPS: Final = 2_000_000  # in runs that are made again until one has the wanted verdict
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
@@ -59,7 +59,7 @@ def write_report(result: Result, file: File) -> None:
         raise InputError(f"cannot write {os.fspath(file)}: {error.strerror or error}") from None
 
 
-def keep_report(result: Result, file: File) -> None:
+def update_report(result: Result, file: File) -> None:
     """Write the report, unless the one that is there shows the same."""
     path = FilePath(file)
     if path.is_file():
@@ -197,7 +197,11 @@ def _property(result: Result, own: PropertyResult) -> tuple[dict[str, Any], dict
         "claims": [_sentence(str(claim)) for claim in own.claims],
         "intervals": list(_intervals(own)),
         "doubts": list(_doubts(own)),
-        "notes": [f"{method}: {note}." for method, one in own.posteriors.items() for note in one.record.notes],
+        "notes": [
+            f"{learner}: {note}."
+            for learner, each in result.content["properties"][own.name]["learners"].items()
+            for note in each["notes"]
+        ],
         "kind": function["kind"],
         "names": result.space.names,
         "bands": function.get("bands", []),
@@ -286,7 +290,7 @@ def _coverage(result: Result, own: PropertyResult) -> dict[str, Any] | None:
     if own.test is None or not (own.test.trials > 0).any():
         return None
     met = None if own.guarantee_score is None else own.guarantee_score.wilson_accuracy
-    method, seed = own.guaranteed or next(iter(own.posteriors)), seed_of(result.seed, "report")
+    method, seed = own.guaranteed or next(iter(own.posteriors)), stream_seed(result.seed, "report")
     return coverage_data(own.posteriors, method, own.guarantee, met, own.test, seed=seed)
 
 
