@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sateen as st
-from sateen.language.expression import Number, parse_condition, parse_expression
+from sateen.language.expression import Number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Event, Model, Parameter, Transition, Variable
 from sateen.sampling.source import relevant
 

@@ -47,7 +47,6 @@ __all__ = [
 ]
 
 PROPERTY_SUFFIXES: Final = (".props", ".csl", ".pctl")
-_MODELS: Final = (".sateen", ".prism", ".sm", ".xml", ".sbml", ".ant")  # suffixes that no table has; .txt may be either
 _MOST_BYTES: Final = 1_000_000  # of a file of properties
 _QUESTION: Final = re.compile(
     r"\s*(?:[A-Z]\w*\s*(?:\{[^}]*\})?\s*=\s*\?|P\s*[<>]=?[^\[\]]*)\s*\["
@@ -68,7 +67,7 @@ class Source:
 
 def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({})) -> Source:
     """The model in a file, with its warnings on stderr. Constants that it does not declare are kept for properties."""
-    from sateen.model.load import load_prism
+    from sateen.model.prism import load_prism
 
     with _warnings_later():
         if not _is_prism(file):
@@ -124,7 +123,10 @@ def load_learned(file: str) -> FullPosterior | st.Guarantee:
 
 def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Observations:
     """The observations in a file that `save` or `to_csv` wrote, or in a table of another program with its space."""
-    if os.path.splitext(file)[1].lower() in _MODELS:
+    from sateen.model.readers import READERS
+
+    suffix = Path(file).suffix.lower()
+    if suffix in READERS.builtin and suffix != ".txt":  # which may be either
         raise click.UsageError(f"{file} is a model; say what to observe, with -p FORMULA and --vary beta=0.005:0.3")
     with reading(file):
         with open(file, "rb") as stream:
@@ -283,9 +285,9 @@ def _with_open(error: _Error, names: list[str]) -> _Error:
 
 
 def _is_prism(file: str) -> bool:
-    from sateen.model.load import PRISM_SUFFIXES
+    from sateen.model.readers import READERS
 
-    return file.lower().endswith(PRISM_SUFFIXES)
+    return READERS.builtin.get(Path(file).suffix.lower()) == READERS.builtin[".prism"]
 
 
 def _declared(file: str) -> dict[str, bool]:
