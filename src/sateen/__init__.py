@@ -39,6 +39,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "exact",
     "learn",
     "Learner",
+    "make_learner",
     "EPGP",
     "SVIGP",
     "SVIBNN",
@@ -135,6 +136,7 @@ if TYPE_CHECKING:
     from sateen.learning.functions import posterior_from
     from sateen.learning.gp.recipes import EPGP, SVIGP
     from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
+    from sateen.learning.registry import make_learner
     from sateen.learning.stored import load
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
@@ -169,6 +171,7 @@ else:
         "exact": "sateen.engine.exact",
         "learn": "sateen.learning.default",
         "Learner": "sateen.core.prediction",
+        "make_learner": "sateen.learning.registry",
         "EPGP": "sateen.learning.gp.recipes",
         "SVIGP": "sateen.learning.gp.recipes",
         "SVIBNN": "sateen.learning.networks.recipes",
