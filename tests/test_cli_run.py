@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from scipy.stats import beta
 
 import sateen as st
-from sateen.cli import main
+from command_line import HEARING, sateen
 from sateen.cli.run import _lines as told_in_words
 from small_studies import SMALL, changed
 
@@ -25,12 +24,6 @@ EXAMPLES = (
     *("sir_beta.toml", "sir.toml", "phosphorelay.toml", "birth_death.toml", "ruin.toml"),  # and ruin.py
     *("gene_switch.toml", "queue.toml", "epidemic.toml"),
 )
-
-
-def sateen(*arguments: str | Path, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture
@@ -51,7 +44,7 @@ class TestRunning:
         assert own.verdict in lines
         assert lines[-1] == str(folder / "report.html")
         table = [line.split() for line in lines[-5:-2]]
-        assert table[0][:3] == ["method", "RMSE", "accuracy"]
+        assert table[0][:3] == ["learner", "RMSE", "accuracy"]
         assert table[1][:2] == ["svi-gp", f"{own.scores['svi-gp'].rmse:.4f}"]
         assert own.guarantee_score is not None
         assert table[2][:2] == ["svi-gp,", "lift"]
@@ -165,10 +158,7 @@ class TestRefusals:
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent the POSIX way")
 def test_ctrl_c_says_how_to_go_on_and_the_exit_code_is_130(study: Path) -> None:
     study.write_text(changed(("points = 24, runs = 20", "points = 24, runs = 100000000")))
-    # Where the tests run in the background, SIGINT may be ignored from birth: so it is set first.
-    program = "import signal, numpy.random; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    program += "from sateen.cli import main; main(prog_name='sateen')"
-    command = [sys.executable, "-c", program, "run", str(study)]
+    command = [sys.executable, "-c", HEARING, "run", str(study)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         assert running.stderr.readline().startswith("train: 2,400,000,000 runs")

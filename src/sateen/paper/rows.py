@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from sateen.assess.score import Score
+import sateen as st
 from sateen.paper.published import METHODS, RANDOM, TABLE_1, Figures, Method
 
 __all__ = [
-    "ALL_METHODS",
-    "LABELS",
+    "ALL_LEARNERS",
     "DimensionRow",
     "Fit",
     "Lift",
@@ -23,32 +22,34 @@ __all__ = [
     "Spread",
     "best_published",
     "dimension_row",
+    "label",
     "row",
     "spread",
 ]
 
 _Summary = TypeVar("_Summary")
-ALL_METHODS: Final = (*METHODS, "default")
-LABELS: Final[Mapping[str, str]] = {"ep-gp": "EP-GP", "svi-gp": "SVI-GP", "svi-bnn": "SVI-BNN", "default": "sateen"}
+ALL_LEARNERS: Final = (*METHODS, "default")  # the paper's, and ours
 
-# A figure is worse than the paper's if it is so in the digits that the paper prints: their number, and whether more
-# is better.
-_PRINTED: Final[Mapping[str, tuple[int, int]]] = {"rmse": (4, -1), "accuracy": (4, 1), "uncertainty": (3, -1)}
+# Whether more of a figure is better, and how many digits of it the paper prints: in its table, and of random networks.
+_BETTER: Final = {"rmse": -1, "accuracy": 1, "uncertainty": -1}
+_DIGITS: Final = {"rmse": 4, "accuracy": 4, "uncertainty": 3}
+_RANDOM_DIGITS: Final = {"rmse": 3, "accuracy": 2, "uncertainty": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One training and its score. `kind` is the recipe that learned; `seconds` are those of the training, and
-    `evaluation` those of predicting at all test points."""
+    """One training and its score. `kind` is the learner that "default" chose; `seconds` are those of the training, and
+    `evaluation` those of predicting at all test points. `prediction` is kept for one or two parameters."""
 
     function: str
-    method: str
+    learner: str
     number: int
     kind: str
-    score: Score
+    score: st.Score
     seconds: float
     evaluation: float
     verdict: str
+    prediction: st.Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +83,22 @@ class Lift:
         """The mean width of the intervals, over calibrations."""
         return fmean(self.widths)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """All of it as plain data."""
         return {**asdict(self), "failures": self.failures, "coverage": self.coverage, "width": self.width}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A configuration and a method: means over `fits` trainings, the shortest times, and what the paper published.
+    """A configuration and a learner: means over `fits` trainings, the shortest times, and what the paper published.
 
-    For our default the published figures are the best of the paper's three methods, each by itself. `worse` names the
-    figures in which ours is worse, in the digits that the paper prints. A method that was `refused` says why.
+    Our default and learners that the paper does not have stand beside the best of the paper's three, each figure by
+    itself. `worse` names the figures in which ours is worse, in the digits that the paper prints. `refused` is why the
+    learner cannot learn.
     """
 
     part: str
-    method: str
+    learner: str
     fits: int
     kinds: tuple[str, ...]
     figures: Mapping[str, float]
@@ -106,15 +108,9 @@ class Row:
     @property
     def worse(self) -> tuple[str, ...]:
         """The figures in which the paper's are better."""
-        found = []
-        for name, (digits, sign) in _PRINTED.items():
-            theirs = getattr(self.published, name)
-            if theirs is not None and name in self.figures:
-                ours = round(self.figures[name], digits)
-                found += [name] * (sign * (ours - theirs) < -0.5 * 10.0**-digits)
-        return tuple(found)
+        return _worse(self.figures, self.published, _DIGITS)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """The row as plain data."""
         return {**asdict(self), "worse": list(self.worse)}
 
@@ -129,22 +125,34 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class DimensionRow:
-    """A number of rates and a method: means over the data sets of the random networks, with their 95 % intervals.
+    """A number of rates and a learner: means over the data sets of the random networks, with their 95 % intervals.
 
-    `refused` of the data sets were too large for the method.
+    `refused` is why the learner cannot learn from some of the data sets.
     """
 
     rates: int
-    method: str
+    learner: str
     fits: int
     kinds: tuple[str, ...]
     figures: Mapping[str, Spread]
     published: Figures
     refused: str = ""
 
-    def content(self) -> dict[str, Any]:
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """The figures in which the paper's are better."""
+        return _worse({name: spread.mean for name, spread in self.figures.items()}, self.published, _RANDOM_DIGITS)
+
+    def content(self) -> dict[str, object]:
         """The row as plain data."""
         return asdict(self)
+
+
+def _worse(ours: Mapping[str, float], theirs: Figures, digits: Mapping[str, int]) -> tuple[str, ...]:
+    """The figures that are worse than the paper's, in the digits that it prints."""
+    published = {name: getattr(theirs, name) for name in _BETTER if name in ours}
+    gains = {name: _BETTER[name] * (ours[name] - value) for name, value in published.items() if value is not None}
+    return tuple(name for name, gain in gains.items() if gain < -0.5 * 10.0 ** -digits[name])
 
 
 _OF_SCORE: Final = (
@@ -159,18 +167,27 @@ _OF_SCORE: Final = (
 )
 
 
-def row(part: str, method: str, fits: Sequence[Fit], refused: str = "") -> Row:
-    """The row of a configuration and a method."""
+def label(learner: str) -> str:
+    """The heading of a learner: as the paper prints it, or its name.
+
+    >>> [label(each) for each in ("ep-gp", "default", "laplace-net")]
+    ['EP-GP', 'sateen', 'laplace-net']
+    """
+    return learner.upper() if learner in METHODS else "sateen" if learner == "default" else learner
+
+
+def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
+    """The row of a configuration and a learner."""
     figures: dict[str, float] = _figures(fits, fmean, min)
-    published = _beside(TABLE_1[part].figures, method)
-    return Row(part, method, len(fits), _kinds(fits), figures, published, refused)
+    published = _beside(TABLE_1[part].figures, learner)
+    return Row(part, learner, len(fits), _kinds(fits), figures, published, refused)
 
 
-def dimension_row(rates: int, method: str, fits: Sequence[Fit], refused: str = "") -> DimensionRow:
-    """The row of a number of rates and a method, over all data sets and trainings."""
+def dimension_row(rates: int, learner: str, fits: Sequence[Fit], refused: str = "") -> DimensionRow:
+    """The row of a number of rates and a learner, over all data sets and trainings."""
     figures: dict[str, Spread] = _figures(fits, spread, spread)
-    published = _beside({each: RANDOM[each][rates] for each in METHODS}, method)
-    return DimensionRow(rates, method, len(fits), _kinds(fits), figures, published, refused)
+    published = _beside({each: RANDOM[each][rates] for each in METHODS}, learner)
+    return DimensionRow(rates, learner, len(fits), _kinds(fits), figures, published, refused)
 
 
 def _figures(
@@ -185,9 +202,9 @@ def _figures(
     return {**scores, **times}
 
 
-def _beside(known: Mapping[Method, Figures], method: str) -> Figures:
-    """The published figures that a method stands beside."""
-    return best_published(known) if method == "default" else known[_published(method)]
+def _beside(known: Mapping[Method, Figures], learner: str) -> Figures:
+    """The published figures that a learner stands beside."""
+    return next((figures for method, figures in known.items() if method == learner), best_published(known))
 
 
 def best_published(known: Mapping[Method, Figures]) -> Figures:
@@ -197,11 +214,11 @@ def best_published(known: Mapping[Method, Figures]) -> Figures:
     Figures(rmse=0.0534, accuracy=0.975, uncertainty=0.03, hours=None)
     """
 
-    def best(name: str, choose: Any) -> float | None:
+    def best(name: str, sign: int = -1) -> float | None:
         values = [getattr(each, name) for each in known.values() if getattr(each, name) is not None]
-        return float(choose(values)) if values else None
+        return float(max(values, key=lambda value: sign * value)) if values else None
 
-    return Figures(best("rmse", min), best("accuracy", max), best("uncertainty", min), best("hours", min))
+    return Figures(best("rmse"), best("accuracy", 1), best("uncertainty"), best("hours"))
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -221,7 +238,3 @@ def spread(values: Sequence[float]) -> Spread:
 
 def _kinds(fits: Sequence[Fit]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fit.kind for fit in fits))
-
-
-def _published(method: str) -> Method:
-    return next(each for each in METHODS if each == method)
