@@ -17,7 +17,7 @@ from sateen.core.text import duration_text
 
 if TYPE_CHECKING:
     from sateen.study.result import PropertyResult
-    from sateen.study.running import Forecast
+    from sateen.study.stages import Forecast
 
 __all__ = ["run"]
 
