@@ -190,7 +190,7 @@ def _lines(study: _Study, file: str) -> Iterator[str]:
     if points > _MOST_FOR_EP:
         others.insert(0, learners.pop())
     names = ", ".join(map(_quoted, learners))
-    yield _noted(f"methods = [{names}]", f"the first one is guaranteed; also {', '.join(others)}")
+    yield _noted(f"learners = [{names}]", f"the first one is guaranteed; also {', '.join(others)}")
     yield from ("", "[guarantee]", _noted('method = "lift"', "intervals for the probability itself"))
     yield _noted("level = 0.9", "the share of the space where they hold")
     yield _noted("confidence = 0.95", "how sure that is")

@@ -138,7 +138,9 @@ class GuaranteeFigures:
 
         inputs = {"seed": self.seed, "test": list(_TEST)}
         read, seconds = st.Observations.load, _SECONDS
-        return folder_task(self.folder, "test guarantees", inputs, make, read=read, suffix=".safetensors", seconds=seconds)
+        return folder_task(
+            self.folder, "test guarantees", inputs, make, read=read, suffix=".safetensors", seconds=seconds
+        )
 
     @cached_property
     def trained(self) -> Mapping[tuple[str, str, int, int], Task[Numbers]]:
@@ -240,9 +242,7 @@ def _write(file: Path, content: Numbers) -> None:
     write_checksummed(file, content)
 
 
-def _rebuilt(
-    path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int
-) -> Pipeline:
+def _rebuilt(path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int) -> Pipeline:
     """The pipeline that another process asked for."""
     figures = GuaranteeFigures(path, learners=learners, runs=runs, trainings=trainings, seed=seed, workers=1)
     return figures.pipeline
@@ -256,7 +256,9 @@ def _widths_and_bands(training: _Training, test: st.Observations) -> Numbers:
     predictors = _predictors(training, posterior)
     values = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
     line = space.grid(_BAND_POINTS)
-    bands = {name: prediction_content(predict(line)) for name, predict in predictors.items()} if not training.number else {}
+    bands = (
+        {name: prediction_content(predict(line)) for name, predict in predictors.items()} if not training.number else {}
+    )
     return {"values": values | _errors(posterior, trained, test), "bands": bands}
 
 

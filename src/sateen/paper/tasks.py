@@ -51,7 +51,13 @@ class QuestionTasks:
 
 
 def question_tasks(
-    folder: ResultFolder, question: Question, *, preset: str, learners: Sequence[str], numbers: Sequence[int], cores: int
+    folder: ResultFolder,
+    question: Question,
+    *,
+    preset: str,
+    learners: Sequence[str],
+    numbers: Sequence[int],
+    cores: int,
 ) -> QuestionTasks:
     """The tasks of a question for some learners, and for training sets with these numbers.
 
