@@ -22,7 +22,7 @@ from sateen.guarantee.methods import METHODS
 from sateen.guarantee.request import CalibrateRequest, PlanRequest
 
 if TYPE_CHECKING:
-    from sateen.learning.posterior import LearnedPosterior
+    from sateen.core.posterior import FullPosterior
 
 __all__ = ["calibrate"]
 
@@ -133,7 +133,7 @@ class CalibrateOptions:
 @PLOT
 @JSON
 @click.pass_context
-def calibrate(ctx: click.Context, **values: object) -> None:
+def calibrate(ctx: click.Context, /, **values: object) -> None:
     """Give the posterior in a file intervals with proven coverage, however wrong it is, from observations at uniform
     points that it has not seen: those in the file HELD_OUT, or fresh ones of the model that it was learned from.
 
@@ -180,7 +180,7 @@ def calibrate(ctx: click.Context, **values: object) -> None:
 
 
 def _calibrated(
-    posterior: LearnedPosterior, held_out: st.Observations, request: CalibrateRequest, plan: st.Plan | None
+    posterior: FullPosterior, held_out: st.Observations, request: CalibrateRequest, plan: st.Plan | None
 ) -> st.Guarantee:
     try:
         return st.calibrate(
@@ -204,7 +204,7 @@ def _calibrated(
         raise InputError(error.message, argument="held_out", remedy=remedy) from None
 
 
-def _in_file(options: CalibrateOptions, posterior: LearnedPosterior) -> st.Observations:
+def _in_file(options: CalibrateOptions, posterior: FullPosterior) -> st.Observations:
     """The observations in the file; a table of another program is of the posterior's space."""
     file = str(options.held_out)
     if file.lower().endswith(".sateen"):
@@ -226,7 +226,7 @@ def _in_file(options: CalibrateOptions, posterior: LearnedPosterior) -> st.Obser
 def _fresh(
     options: CalibrateOptions,
     request: CalibrateRequest,
-    posterior: LearnedPosterior,
+    posterior: FullPosterior,
     plan: st.Plan | None,
     model: st.Model,
     formula: st.Formula,
@@ -269,7 +269,7 @@ def _question(training: st.Observations) -> tuple[st.Model, st.Formula]:
     )
 
 
-def _read_plan(file: str, posterior: LearnedPosterior) -> st.Plan:
+def _read_plan(file: str, posterior: FullPosterior) -> st.Plan:
     """The plan that `sateen plan` wrote to a file, for a posterior with the same training."""
     import msgspec
 

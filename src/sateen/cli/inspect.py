@@ -16,6 +16,7 @@ from sateen.cli.sources import (
     PROPERTY_SUFFIXES,
     Source,
     check_constants,
+    load_learned,
     load_model,
     load_study,
     properties_in,
@@ -67,8 +68,7 @@ def inspect(model: str, constants: Mapping[str, float], properties: str | None, 
             lambda: [*table(_study_rows(study)), *heading, *_lines(described)],
         )
     elif suffix.endswith(".safetensors"):
-        with reading(model):
-            loaded = st.load(model)
+        loaded = load_learned(model)
         if isinstance(loaded, st.Guarantee):
             about = {"file": model, "kind": "guarantee"}
             show(as_json, lambda: {**about, **guarantee_content(loaded)}, lambda: guarantee_lines(loaded))
@@ -106,13 +106,15 @@ def _study_rows(study: st.Study) -> Iterator[tuple[str, str]]:
         if design is not None:
             each = " per axis" if design.design == "grid" else ""
             yield part, f"{design.points:,} points{each} ({design.design}) with {design.runs:,} runs each"
-    yield "learn", ", ".join(study.methods)
-    if study.calibration is not None and study.promise is not None:
-        asked, promise = study.calibration, study.promise
-        fixed = f"{asked.points or 0:,} points with {asked.runs or 0:,} runs each"
-        spent = f"{asked.budget:,} runs" if asked.budget else f"for the width {asked.width}" if asked.width else fixed
-        yield "calibrate", spent
-        yield "guarantee", f"{promise.method} of {promise.of}, {sure_text(promise.level, promise.confidence)}"
+    yield "learn", ", ".join(study.learners)
+    if study.calibration is not None and study.guarantee is not None:
+        cost, guarantee = study.calibration, study.guarantee
+        fixed = f"{cost.points or 0:,} points with {cost.runs or 0:,} runs each"
+        yield (
+            "calibrate",
+            f"{cost.budget:,} runs" if cost.budget else f"for the width {cost.width}" if cost.width else fixed,
+        )
+        yield "guarantee", f"{guarantee.method} of {guarantee.of}, {sure_text(guarantee.level, guarantee.confidence)}"
     yield "result", str(study.folder)
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import sateen as st
 from sateen.cli.output import range_text, table
+from sateen.core.posterior import complete
 from sateen.core.text import values_text
+from sateen.learning.registry import settings_content
 
 if TYPE_CHECKING:
-    from sateen.learning.posterior import LearnedPosterior
+    from sateen.core.posterior import FullPosterior
 
 __all__ = ["guarantee_content", "guarantee_lines", "learned_content", "learned_lines"]
 
 
-def learned_lines(posterior: LearnedPosterior) -> Iterator[str]:
+def learned_lines(posterior: FullPosterior) -> Iterator[str]:
     """From what and by what it was learned, whether the fit converged, and which parameters matter."""
     yield str(posterior.training.observations)[1:-1]
     ranges = [f"{name} {range_text(range_)}" for name, range_ in posterior.space.ranges.items()]
@@ -30,24 +32,24 @@ def learned_lines(posterior: LearnedPosterior) -> Iterator[str]:
     if importance:
         yield ""
         yield "how much f changes along the whole range of each parameter (root mean square):"
-        inputs = posterior.inputs.names
+        inputs = _inputs(posterior)
         rows = [[name, f"{change:.3g}" if name in inputs else "left out"] for name, change in importance.items()]
         yield from table(rows, indent="  ")
     yield ""
     yield str(_claim(posterior))
 
 
-def learned_content(posterior: LearnedPosterior) -> dict[str, object]:
+def learned_content(posterior: FullPosterior) -> dict[str, object]:
     """The same as plain data; JSON has no NaN."""
     observed, record = posterior.training.observations, posterior.record
     last = float(record.values[-1]) if len(record.values) else math.nan
     return {
         "learner": posterior.kind,
-        "recipe": asdict(posterior.recipe),
+        "recipe": settings_content(posterior.recipe),
         "space": {
             name: value if isinstance(value, float) else asdict(value) for name, value in posterior.space.parameters
         },
-        "inputs": dict(zip(posterior.inputs.names, posterior.inputs.scales, strict=True)),
+        "inputs": _inputs(posterior),
         "training": {
             "points": len(observed),
             "runs": int(observed.trials.sum()),
@@ -67,25 +69,35 @@ def guarantee_lines(guarantee: st.Guarantee) -> Iterator[str]:
     yield f"{guarantee.method}: {guarantee.claim}"
     yield str(guarantee.calibration)
     yield ""
-    yield from learned_lines(guarantee.posterior)
+    yield from learned_lines(complete(guarantee.posterior))
 
 
 def guarantee_content(guarantee: st.Guarantee) -> dict[str, object]:
     """The same as plain data."""
     about = {"method": guarantee.method, "claim": guarantee.claim.content()}
     calibration = asdict(guarantee.calibration)
-    return {**about, "calibration": calibration, "posterior": learned_content(guarantee.posterior)}
+    return {**about, "calibration": calibration, "posterior": learned_content(complete(guarantee.posterior))}
 
 
-def _settings(recipe: object) -> str:
-    """The settings of a recipe that differ from their defaults."""
-    if not is_dataclass(recipe):
-        return ""
-    usual = type(recipe)()
-    given = [f.name for f in fields(recipe) if getattr(recipe, f.name) != getattr(usual, f.name)]
-    return f" with {', '.join(f'{name}={getattr(recipe, name)}' for name in given)}" if given else ""
+def _settings(recipe: st.Learner) -> str:
+    """The settings of a learner that differ from their defaults, if it has defaults."""
+    settings = settings_content(recipe)
+    try:
+        usual = settings_content(type(recipe)())
+    except TypeError:
+        usual = {}
+    given = [f"{name}={value}" for name, value in settings.items() if name not in usual or value != usual[name]]
+    return f" with {', '.join(given)}" if given else ""
 
 
-def _claim(posterior: LearnedPosterior) -> st.Claim:
+def _inputs(posterior: FullPosterior) -> dict[str, str]:
+    """The parameters that the learner takes, each with its scale; a learner of one's own takes all of them."""
+    inputs = getattr(posterior, "inputs", None)
+    if inputs is None:
+        return {name: range_.scale for name, range_ in posterior.space.ranges.items()}
+    return dict(zip(inputs.names, inputs.scales, strict=True))
+
+
+def _claim(posterior: FullPosterior) -> st.Claim:
     """What its 95 % intervals promise."""
     return posterior.predict(posterior.training.observations.points[:1]).claim

@@ -13,8 +13,9 @@ import click
 import sateen as st
 from sateen.cli.options import JSON, PLOT, pairs, written
 from sateen.cli.output import draw, say, shortened, show, writing
-from sateen.cli.sources import reading
+from sateen.cli.sources import load_learned, reading
 from sateen.core.errors import InputError
+from sateen.core.posterior import complete
 from sateen.core.text import percent
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def predict(
     """
     if sum((bool(at), points is not None, grid is not None)) != 1:
         raise click.UsageError("where? Give one of --at beta=0.12, --points FILE.csv and --grid N")
-    with reading(file):
-        loaded = st.load(file)
+    loaded = load_learned(file)
     if isinstance(loaded, st.Guarantee):
         if level is not None:
             fixed = f"here at {percent(loaded.level)}"
@@ -72,7 +72,7 @@ def predict(
         if extrapolate:
             raise click.UsageError("--extrapolate: outside its space a guarantee claims nothing; use the posterior")
         where = _where(loaded.space, at, points, grid, extrapolate=True)  # the guarantee itself refuses what is outside
-        prediction, posterior = loaded.predict(where), loaded.posterior
+        prediction, posterior = loaded.predict(where), complete(loaded.posterior)
     else:
         where = _where(loaded.space, at, points, grid, extrapolate=extrapolate)
         prediction = loaded.predict(where, level=0.95 if level is None else level, extrapolate=extrapolate)

@@ -17,7 +17,7 @@ from sateen.core.text import duration_text
 
 if TYPE_CHECKING:
     from sateen.study.result import PropertyResult
-    from sateen.study.running import Forecast
+    from sateen.study.stages import Forecast
 
 __all__ = ["run"]
 
@@ -30,7 +30,7 @@ _HEADER: Final = ("learner", "RMSE", "accuracy", "Wilson", "width", "log score")
 @click.option(
     "--workers", type=COUNT, metavar="N", help="Processes that simulate; by default all processors, one for a callable."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, and about how long the runs take.")
+@click.option("--dry-run", is_flag=True, help="Only say what is pending, and how many runs that takes; makes no runs.")
 @JSON
 def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_json: bool) -> None:
     """Run the study in a file: simulate the model, learn with each learner, calibrate, score and report. The folder has
@@ -57,7 +57,7 @@ def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_js
 
 def _lines(result: st.Result) -> Iterator[str]:
     """The answer in words: what the run did; for each property the verdict and the scores; the report."""
-    stages: dict[str, list[str]] = {"made": []}
+    stages: dict[str, list[str]] = {"computed": []}
     for stage, state in result.stages.items():
         stages.setdefault(state, []).append(stage.split()[0])
     done = [f"{state}: {', '.join(dict.fromkeys(names))}" for state, names in stages.items() if names]
@@ -105,12 +105,9 @@ def _show_forecast(study: st.Study, forecast: Forecast, workers: int | None, as_
     def lines() -> Iterator[str]:
         yield f"{study.name}, seed {study.seed}, into {forecast.folder}:"
         yield from table(steps, indent="  ")
-        if seconds is None:
-            yield "nothing is left to simulate"
-        else:
-            many = f"{workers} workers" if workers and workers > 1 else "one worker"
-            about = f"about {duration_text(seconds)} by {many}"
-            yield f"{forecast.runs:,} runs to make, {about}; learning comes on top"
+        many = f"{workers} workers" if workers and workers > 1 else "one worker"
+        about = "" if seconds is None else f", about {duration_text(seconds)} by {many}; learning comes on top"
+        yield f"{forecast.runs:,} runs to make{about}" if forecast.runs else "nothing is left to simulate"
         for stage, long in forecast.learning.items():
             yield f"{stage}: about {duration_text(long)}"
 

@@ -25,8 +25,8 @@ from sateen.cli.output import say, warn
 from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, nearest
 
 if TYPE_CHECKING:
+    from sateen.core.posterior import FullPosterior
     from sateen.language.prism_types import Scope
-    from sateen.learning.posterior import LearnedPosterior
     from sateen.logic.properties import Properties, Property
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Source",
     "check_constants",
     "keeping",
+    "load_learned",
     "load_model",
     "load_observations",
     "load_posterior",
@@ -46,7 +47,6 @@ __all__ = [
 ]
 
 PROPERTY_SUFFIXES: Final = (".props", ".csl", ".pctl")
-_MODELS: Final = (".sateen", ".prism", ".sm", ".xml", ".sbml", ".ant")  # suffixes that no table has; .txt may be either
 _MOST_BYTES: Final = 1_000_000  # of a file of properties
 _QUESTION: Final = re.compile(
     r"\s*(?:[A-Z]\w*\s*(?:\{[^}]*\})?\s*=\s*\?|P\s*[<>]=?[^\[\]]*)\s*\["
@@ -67,7 +67,7 @@ class Source:
 
 def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({})) -> Source:
     """The model in a file, with its warnings on stderr. Constants that it does not declare are kept for properties."""
-    from sateen.model.load import load_prism
+    from sateen.model.prism import load_prism
 
     with _warnings_later():
         if not _is_prism(file):
@@ -104,32 +104,50 @@ def _warnings_later() -> Iterator[None]:
         yield
 
 
-def load_posterior(file: str) -> LearnedPosterior:
+def load_posterior(file: str) -> FullPosterior:
     """The posterior in a file, to be calibrated; a guarantee has been calibrated already."""
-    with reading(file):
-        loaded = st.load(file)
+    loaded = load_learned(file)
     if isinstance(loaded, st.Guarantee):
         raise InputError(f"{file} is a guarantee already; give the posterior that it was made from")
     return loaded
 
 
+def load_learned(file: str) -> FullPosterior | st.Guarantee:
+    """The posterior or the guarantee in a file."""
+    with reading(file):
+        loaded: FullPosterior | st.Guarantee | st.Observations = st.load(file)
+    if isinstance(loaded, st.Observations):
+        raise InputError(f"{file} holds observations; `sateen learn` learns from them")
+    return loaded
+
+
 def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Observations:
     """The observations in a file that `save` or `to_csv` wrote, or in a table of another program with its space."""
-    if os.path.splitext(file)[1].lower() in _MODELS:
+    from sateen.model.readers import READERS
+
+    suffix = Path(file).suffix.lower()
+    if suffix in READERS.builtin and suffix != ".txt":  # which may be either
         raise click.UsageError(f"{file} is a model; say what to observe, with -p FORMULA and --vary beta=0.005:0.3")
     with reading(file):
         with open(file, "rb") as stream:
             start = stream.read(9)
         if start[8:] != b"{" and not start.startswith(b"PK"):
-            return st.Observations.from_csv(file, st.Space(space) if space else None)
+            return _read_table(file, st.Space(space) if space else None)
         if space:
             raise click.UsageError(f"--space: {file} has its own space")
-        from sateen.files.container import read_container
-        from sateen.files.observations import KIND
+        loaded = st.load(file)
+    if not isinstance(loaded, st.Observations):
+        raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
+    return loaded
 
-        if not start.startswith(b"PK") and read_container(file)[0] != KIND:
-            raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
-        return st.Observations.load(file)
+
+def _read_table(file: str, space: st.Space | None) -> st.Observations:
+    try:
+        return st.Observations.from_csv(file, space)
+    except InputError as error:
+        if error.argument != "extrapolate":
+            raise
+        raise InputError(error.message, remedy="move it inside or widen its range in --space") from None
 
 
 def write_observations(observations: st.Observations, file: str) -> None:
@@ -267,9 +285,9 @@ def _with_open(error: _Error, names: list[str]) -> _Error:
 
 
 def _is_prism(file: str) -> bool:
-    from sateen.model.load import PRISM_SUFFIXES
+    from sateen.model.readers import READERS
 
-    return file.lower().endswith(PRISM_SUFFIXES)
+    return READERS.builtin.get(Path(file).suffix.lower()) == READERS.builtin[".prism"]
 
 
 def _declared(file: str) -> dict[str, bool]:

@@ -52,7 +52,7 @@ def calibrate(
 
     A keyword that does not apply to the method is an error.
     """
-    check_posterior(posterior)
+    whole = check_posterior(posterior)
     if isinstance(plan, PlanRequest):
         raise InputError("{plan} is what st.plan gives, not the request of one", argument="plan")
     request = CalibrateRequest.of(
@@ -69,8 +69,8 @@ def calibrate(
     )
     check_held_out(held_out, posterior)
     how = METHODS[method]
-    prediction = posterior.predict(held_out.points, level=request.level)
-    calibration, threshold = how.calibrate(request, posterior, held_out, prediction)
+    prediction = whole.predict(held_out.points, level=request.level)
+    calibration, threshold = how.calibrate(request, whole, held_out, prediction)
     measure = drawn_uniformly(posterior.space)
     if density is not None:
         measure = f"drawn with the given density on {measure.removeprefix('drawn uniformly from ')}"

@@ -12,28 +12,22 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError, SateenError
 from sateen.core.observations import Observations
-from sateen.core.prediction import Posterior
+from sateen.core.posterior import FullPosterior, complete, fit_learner, training_of
+from sateen.core.prediction import Learner, Posterior
 from sateen.core.types import Array
 
-__all__ = [
-    "can_refit",
-    "check_fresh",
-    "check_held_out",
-    "check_independent",
-    "check_posterior",
-    "refitted",
-    "training_of",
-]
+__all__ = ["check_fresh", "check_held_out", "check_independent", "check_posterior", "learner_of", "refitted"]
 
 _QUESTION: Final = ("model", "formula", "end")
 
 
-def check_posterior(posterior: object) -> None:
-    """It has a space and predicts; and no guarantee was made of it yet."""
+def check_posterior(posterior: Posterior) -> FullPosterior:
+    """The posterior with every ability; what does not predict, or has a guarantee already, is refused."""
     if hasattr(posterior, "claim") and hasattr(posterior, "posterior"):
         raise InputError("this is a guarantee already; give the posterior that it was made from, its `posterior`")
-    if not (hasattr(posterior, "predict") and hasattr(posterior, "space")):
+    if not isinstance(posterior, Posterior):
         raise InputError(f"a guarantee is made from a posterior, not from a {type(posterior).__name__}; see st.learn")
+    return complete(posterior)
 
 
 def check_held_out(held_out: object, posterior: Posterior) -> None:
@@ -55,7 +49,7 @@ def check_held_out(held_out: object, posterior: Posterior) -> None:
     check_independent(held_out, "{held_out}")
     training = training_of(posterior)
     if training is not None:
-        check_fresh(held_out, training)
+        check_fresh(held_out, training.observations)
 
 
 def check_independent(observations: Observations, name: str) -> None:
@@ -95,25 +89,22 @@ def check_fresh(held_out: Observations, training: Observations) -> None:
         )
 
 
-def training_of(posterior: Posterior) -> Observations | None:
-    """The observations that a posterior was learned from, if it keeps them."""
-    training = getattr(posterior, "training", None)
-    return None if training is None else training.observations
-
-
-def can_refit(posterior: Posterior) -> bool:
-    """Whether the posterior keeps its training and a learner that can be fitted to parts of it."""
-    return training_of(posterior) is not None and hasattr(getattr(posterior, "recipe", None), "fit")
-
-
-def refitted(posterior: Posterior, part: Observations, seed: int, work: str, remedy: str = "") -> Posterior:
-    """What the posterior's learner learns from a part of its training; an error names the work and a remedy."""
+def learner_of(posterior: Posterior) -> Learner | None:
+    """The learner that can be fitted to parts of the posterior's training; None where one of the two is missing."""
     try:
-        again: Posterior = posterior.recipe.fit(part, seed=seed)
+        learner: object = complete(posterior).recipe
+    except InputError:
+        return None
+    return learner if isinstance(learner, Learner) and training_of(posterior) is not None else None
+
+
+def refitted(learner: Learner, part: Observations, seed: int, work: str, remedy: str = "") -> FullPosterior:
+    """What a learner learns from a part of its training; an error names the work and a remedy."""
+    try:
+        return fit_learner(learner, part, seed=seed)
     except SateenError as error:
         problem = f"{work} fits the learner to parts of the training: {error}"
         raise InputError(problem, argument="normaliser" if remedy else "", remedy=remedy) from error
-    return again
 
 
 def _among(rows: Array, others: Array) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.prediction import Posterior, Prediction, Target
+from sateen.core.posterior import FullPosterior
+from sateen.core.prediction import Prediction, Target
 from sateen.core.proportions import hoeffding_margin
 from sateen.core.types import FloatArray
 from sateen.guarantee.conformal import (
@@ -52,7 +53,7 @@ class DistanceMethod:
         return 1 if request.density is not None else fewest_points(self._miss(request), request.confidence)
 
     def calibrate(
-        self, request: CalibrateRequest, posterior: Posterior, held_out: Observations, prediction: Prediction
+        self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
     ) -> tuple[Calibration, Threshold | WeightedThreshold]:
         """The threshold of the scores |frequency - f̂|/u, and the margin for the rest of the miss."""
         runs, miss = self._one_number_of_runs(held_out), self._miss(request)

@@ -8,11 +8,12 @@ from html import escape
 import numpy as np
 
 from sateen.core.errors import InputError, SpaceError
+from sateen.core.posterior import complete
 from sateen.core.prediction import Claim, Posterior, Prediction
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
-from sateen.core.text import number_text, percent
-from sateen.core.types import File
+from sateen.core.text import number_text, percent, plural
+from sateen.core.types import Axes, File
 from sateen.guarantee.conformal import Threshold, WeightedThreshold
 from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import centre, difficulty
@@ -62,7 +63,7 @@ class Guarantee:
         """Write one safe file, with the posterior in it, which `st.load` reads back."""
         call_provider("save guarantee", self, file)
 
-    def plot(self, ax: object = None) -> object:
+    def plot(self, ax: object = None) -> Axes:
         """Draw the mean and the guaranteed intervals over one parameter, or the mean over two."""
         if len(self.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
@@ -73,21 +74,19 @@ class Guarantee:
             where = points  # with its design
         else:
             where = self.space.points(points, extrapolate=True)
-        for name, own, column in zip(self.space.names, self.space.ranges.values(), where.theta.T, strict=True):
-            if (outside := (column < own.low) | (column > own.high)).any():
+        for name, range_, column in zip(self.space.names, self.space.ranges.values(), where.theta.T, strict=True):
+            if (outside := (column < range_.low) | (column > range_.high)).any():
                 row = int(np.argmax(outside))
                 raise SpaceError(
-                    f"{name} is {number_text(column[row])} in row {row}, outside its range {own}, where the guarantee "
+                    f"{name} is {number_text(column[row])} in row {row}, outside its range {range_}, where the guarantee "
                     "claims nothing; move it inside, or ask the posterior: posterior.predict(..., extrapolate=True)"
                 )
         return where
 
     def __repr__(self) -> str:
-        kind = getattr(self.posterior, "kind", type(self.posterior).__name__)
         sure = "" if self.claim.confidence is None else f" with confidence {percent(self.claim.confidence)}"
-        made = self.calibration
-        level = f"{percent(self.level)} {self.claim.target}"
-        return f"<Guarantee {self.method} of {kind} over {self.space!r}: {level}{sure}, from {made.points:,} points>"
+        promise = f"{percent(self.level)} {self.claim.target}{sure}, from {plural(self.calibration.points, 'point')}"
+        return f"<Guarantee {self.method} of {complete(self.posterior).kind} over {self.space!r}: {promise}>"
 
     def _repr_html_(self) -> str:
         lines = [repr(self), f"{self.claim}.", str(self.calibration)]

@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sateen.core.observations import Observations
-from sateen.core.prediction import Posterior, Prediction, Target
+from sateen.core.posterior import FullPosterior, training_of
+from sateen.core.prediction import Learner, Prediction, Target, Training
 from sateen.core.proportions import lower_bound, upper_bound
 from sateen.core.seeds import stream, stream_seed
 from sateen.core.types import FloatArray
-from sateen.guarantee.checks import can_refit, refitted, training_of
+from sateen.guarantee.checks import learner_of, refitted
 from sateen.guarantee.conformal import (
     ROUNDING,
     Threshold,
@@ -76,7 +77,7 @@ class LiftMethod:
         return fewest_lifted_points(request.rank or 1, request.miss, request.confidence)
 
     def calibrate(
-        self, request: CalibrateRequest, posterior: Posterior, held_out: Observations, prediction: Prediction
+        self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
     ) -> tuple[Calibration, Threshold | WeightedThreshold]:
         """The threshold for frequencies where all points have the same runs, else that for the bounds on f."""
         points, numbers = len(held_out), np.unique(held_out.trials)
@@ -173,14 +174,15 @@ def lifted_distances(observations: Observations, mean: FloatArray, eta: float) -
     return np.maximum(np.maximum(upper - mean, mean - lower), 0.0)
 
 
-def _typical_runs(observations: Observations | None) -> int:
+def _typical_runs(training: Training | None) -> int:
     """One number of runs for all points, the harmonic mean where they differ; 1 where no runs are known."""
-    made = np.empty(0) if observations is None else observations.trials[observations.trials > 0]
+    made = np.empty(0) if training is None else training.observations.trials
+    made = made[made > 0]
     return max(round(len(made) / float((1.0 / made).sum())), 1) if len(made) else 1
 
 
 def _choose_normaliser(
-    posterior: Posterior, points: int, runs: int, rank: int, eta: float, seed: int | None
+    posterior: FullPosterior, points: int, runs: int, rank: int, eta: float, seed: int | None
 ) -> tuple[str, str]:
     """The normaliser with which the lift is narrowest, judged by the training alone; and why it was chosen.
 
@@ -189,15 +191,16 @@ def _choose_normaliser(
     points and runs as are at hand are simulated, with the same draws for all. A training too small to be divided gets
     the predictive normaliser, and a posterior that cannot be fitted again its own deviation.
     """
-    training = training_of(posterior)
-    if training is None or not can_refit(posterior):
+    learner = learner_of(posterior)
+    if learner is None:
         return "posterior", "the posterior cannot be fitted again, so no other was tried"
+    training = posterior.training.observations
     known = np.flatnonzero(training.trials > training.undecided)
     if len(known) < _FEWEST_ROWS:
         return "predictive", "the training is too small to choose"
     rows = known[np.linspace(0, len(known) - 1, min(len(known), _MOST_ROWS)).round().astype(int)]
     seed = int(training.fingerprint[:8], 16) if seed is None else seed
-    unseen = _cross_validated(posterior, training[rows], seed)
+    unseen = _cross_validated(learner, training[rows], seed)
     mean = centre(unseen)
     likely, doubt = _likely(mean, unseen.std, training[rows])
     rng = stream(seed, "normaliser", "calibrations")
@@ -213,20 +216,20 @@ def _choose_normaliser(
     return min(widths, key=lambda name: widths[name]), f"by cross-validation, expected widths: {shown}"
 
 
-def _cross_validated(posterior: Posterior, training: Observations, seed: int) -> Prediction:
+def _cross_validated(learner: Learner, training: Observations, seed: int) -> Prediction:
     """The prediction at training points by fits that have not seen them."""
     folds = stream(seed, "normaliser", "folds").permutation(len(training)) % _FOLDS
     mean, std = np.empty(len(training)), np.empty(len(training))
     for fold in range(_FOLDS):
         held_out = folds == fold
         part = refitted(
-            posterior,
+            learner,
             training[np.flatnonzero(~held_out)],
             stream_seed(seed, "normaliser", "fit", fold),
             "choosing a normaliser",
             "pass {normaliser='predictive'}, 'posterior' or 'constant'",
         )
-        prediction = part.predict(training.points[np.flatnonzero(held_out)], level=0.95)
+        prediction = part.predict(training.points[np.flatnonzero(held_out)])
         mean[held_out], std[held_out] = prediction.mean, prediction.std
     return Prediction(training.points, mean, std, mean, mean, prediction.level, prediction.claim)
 

@@ -13,7 +13,8 @@ from sateen.core.registry import Registry
 
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
-    from sateen.core.prediction import Posterior, Prediction, Target
+    from sateen.core.posterior import FullPosterior
+    from sateen.core.prediction import Prediction, Target
     from sateen.core.types import FloatArray
     from sateen.guarantee.conformal import Threshold, WeightedThreshold
     from sateen.guarantee.request import CalibrateRequest
@@ -83,7 +84,7 @@ class GuaranteeMethod(Protocol):
         """The fewest held-out points that give a finite threshold; None where no number that can be observed does."""
 
     def calibrate(
-        self, request: CalibrateRequest, posterior: Posterior, held_out: Observations, prediction: Prediction
+        self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
     ) -> tuple[Calibration, Threshold | WeightedThreshold]:
         """The threshold of the scores; `prediction` is the posterior's at the held-out points, at the level asked."""
 

@@ -97,11 +97,11 @@ def plan(
     much it errs. `seed` is that of the rehearsal. The width is an expectation: a single calibration comes out somewhat
     wider or narrower. The plan does not change what the guarantee claims.
     """
-    check_posterior(posterior)
+    whole = check_posterior(posterior)
     request = PlanRequest.of(
         width=width, budget=budget, level=level, confidence=confidence, normaliser=normaliser, seed=seed
     )
-    search = _Search(rehearse(posterior, seed), request)
+    search = _Search(rehearse(whole, seed), request)
     design = search.cheapest(request.width) if request.width is not None else search.narrowest(request.budget or 0)
     return Plan(
         points=design.points,
@@ -112,7 +112,7 @@ def plan(
         likely=search.likely(design),
         level=request.level,
         confidence=request.confidence,
-        seconds=design.budget * getattr(posterior, "seconds_per_run", math.nan),
+        seconds=design.budget * whole.seconds_per_run,
     )
 
 

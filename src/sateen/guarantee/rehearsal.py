@@ -15,16 +15,16 @@ import numpy as np
 from scipy.special import betaincinv, betaln
 
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior, complete
 from sateen.core.prediction import Posterior, Prediction
 from sateen.core.seeds import stream, stream_seed
 from sateen.core.types import FloatArray
-from sateen.guarantee.checks import can_refit, refitted, training_of
+from sateen.guarantee.checks import learner_of, refitted
 from sateen.guarantee.lift import lifted
 from sateen.guarantee.normaliser import centre, difficulty
 
 __all__ = ["Rehearsal", "error_scale", "rehearse"]
 
-_LEVEL: Final = 0.95  # of credible intervals, which the rehearsal does not use
 _POINTS: Final = 1024  # θ on which calibrations are rehearsed
 _TRUTHS: Final = 16  # possible f
 _ORDERS: Final = 8  # quantiles of where the score of a rank lies
@@ -81,14 +81,11 @@ class Rehearsal:
 
 def rehearse(posterior: Posterior, seed: int) -> Rehearsal:
     """The stage for a posterior: points, and functions drawn from it with honest deviations."""
-    design = posterior.space.sobol if posterior.space.names else posterior.space.uniform
-    prediction = posterior.predict(design(_POINTS, seed=stream_seed(seed, "rehearsal", "points")), level=_LEVEL)
+    whole, space = complete(posterior), posterior.space
+    design = space.sobol if space.names else space.uniform
+    prediction = whole.predict(design(_POINTS, seed=stream_seed(seed, "rehearsal", "points")))
     mean, scale = centre(prediction), error_scale(posterior, seed)
-    if hasattr(posterior, "sample"):
-        drawn = posterior.sample(prediction.points, _TRUTHS, seed=stream_seed(seed, "rehearsal", "functions"))
-    else:  # how errors at different points go together is not known, so they are taken as independent
-        noise = stream(seed, "rehearsal", "functions").standard_normal((_TRUTHS, len(mean)))
-        drawn = mean + prediction.std * noise
+    drawn = whole.sample(prediction.points, _TRUTHS, seed=stream_seed(seed, "rehearsal", "functions"))
     return Rehearsal(prediction, np.clip(mean + scale * (drawn - mean), 0.0, 1.0), scale, seed)
 
 
@@ -100,9 +97,10 @@ def error_scale(posterior: Posterior, seed: int) -> float:
     Their noise often hides the error, so c begins as what is usual, 1.1 give or take 40 %, and the counts move it.
     A posterior that cannot be fitted again keeps what is usual.
     """
-    training = training_of(posterior)
-    if training is None or not can_refit(posterior):
+    learner = learner_of(posterior)
+    if learner is None:
         return _USUAL
+    training = complete(posterior).training.observations
     rows = np.flatnonzero((training.trials > 0) & (training.undecided == 0))
     if len(rows) < _FEWEST_ROWS:
         return _USUAL
@@ -112,15 +110,15 @@ def error_scale(posterior: Posterior, seed: int) -> float:
     for number, fold in enumerate(folds):
         held_out = np.zeros(len(rows), dtype=np.bool_)
         held_out[fold] = True
-        part = refitted(posterior, training[rows[~held_out]], stream_seed(seed, "rehearsal", "fit", number), "a plan")
+        part = refitted(learner, training[rows[~held_out]], stream_seed(seed, "rehearsal", "fit", number), "a plan")
         evidence += _log_likelihoods(part, training[rows[held_out]])
     weights = np.exp(evidence - evidence.max())
     return float(np.exp(np.average(np.log(_SCALES), weights=weights)))
 
 
-def _log_likelihoods(posterior: Posterior, held_out: Observations) -> FloatArray:
+def _log_likelihoods(posterior: FullPosterior, held_out: Observations) -> FloatArray:
     """Of the counts under each scale, but for a constant."""
-    prediction = posterior.predict(held_out.points, level=_LEVEL)
+    prediction = posterior.predict(held_out.points)
     mean = np.clip(prediction.mean, _EDGE, 1.0 - _EDGE)
     largest = mean * (1.0 - mean)
     values = np.empty(len(_SCALES))

@@ -175,8 +175,12 @@ class GuaranteeFigures(PaperRun):
 
     def content(self) -> dict[str, object]:
         """The numbers of figures 1 and 3 as plain data."""
-        both = {"widths": self.widths(), "errors": self.errors()}
-        return {"seed": self.seed, **{name: {"runs": self.runs, "values": curves} for name, curves in both.items()}}
+
+        def plain(curves: Curves) -> dict[str, object]:
+            values = {learner: {name: rows.tolist() for name, rows in each.items()} for learner, each in curves.items()}
+            return {"runs": list(self.runs), "values": values}
+
+        return {"seed": self.seed, "widths": plain(self.widths()), "errors": plain(self.errors())}
 
     def draw(self, suffix: str = ".png") -> list[Path]:
         """Draw all three into the folder, and write their numbers; the paths of the files, the numbers last."""

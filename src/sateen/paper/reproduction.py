@@ -126,7 +126,7 @@ class Reproduction(PaperRun):
         """The tasks of each question."""
         return {
             question.name: question_tasks(
-                self.folder, question, self.numbers(question), self.learners, preset=self.preset, cores=self.cores
+                self.folder, question, self.numbers(question), self.learners, self.preset, self.cores
             )
             for question in self.questions
         }

@@ -51,13 +51,7 @@ class QuestionTasks:
 
 
 def question_tasks(
-    folder: ResultFolder,
-    question: Question,
-    numbers: Sequence[int],
-    learners: Sequence[str],
-    *,
-    preset: str,
-    cores: int,
+    folder: ResultFolder, question: Question, numbers: Sequence[int], learners: Sequence[str], preset: str, cores: int
 ) -> QuestionTasks:
     """The tasks of a question for some learners, and for training sets with these numbers.
 

@@ -40,7 +40,7 @@ from sateen.core.version import VERSION
 from sateen.pipeline.folder import CachedFile, ResultFolder
 from sateen.pipeline.workers import side_by_side
 
-__all__ = ["Outcome", "Pipeline", "Rebuild", "RunContext", "Save", "State", "Task", "folder_task"]
+__all__ = ["Outcome", "Pipeline", "Rebuild", "RunContext", "Save", "State", "Task", "folder_task", "tell"]
 
 _Value_co = TypeVar("_Value_co", covariant=True)
 State: TypeAlias = Literal["reused", "computed", "pending"]
@@ -229,7 +229,7 @@ class _Run:
                 continue
             start = time.perf_counter()
             if task.name not in self.pending:
-                self._tell(f"{task.name}: reused")
+                tell(self.progress, f"{task.name}: reused")
                 _clear(task)
                 continue
             batch = [each for each in self.pending.values() if self._is_ready(each)] if task.parallel else []
@@ -273,7 +273,7 @@ class _Run:
             left = duration_text(max(pace * (self.expected - self.done), 1.0))
             head = f"{self.begun} of {self.count}, about {left} left: "
         about = f": {tasks[0].about}" if tasks[0].about else ""
-        self._tell(f"{head}{', '.join(task.name for task in tasks)}{about}")
+        tell(self.progress, f"{head}{', '.join(task.name for task in tasks)}{about}")
 
     def _end(self, task: Task[object], seconds: float) -> None:
         if not task.finished:
@@ -283,13 +283,15 @@ class _Run:
         self.done += task.seconds
         self.seconds[task.name] = seconds
 
-    def _tell(self, text: str) -> None:
-        self.progress.start(text.partition(":")[0], 1, "task")
-        try:
-            self.progress.note(text)
-            self.progress.advance(1)
-        finally:
-            self.progress.finish()
+
+def tell(progress: Progress, text: str) -> None:
+    """Say one thing to a watcher, as a piece of work of its own."""
+    progress.start(text.partition(":")[0], 1, "task")
+    try:
+        progress.note(text)
+        progress.advance(1)
+    finally:
+        progress.finish()
 
 
 def _clear(task: Task[object]) -> None:

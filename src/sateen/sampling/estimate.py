@@ -27,7 +27,8 @@ from sateen.core.progress import SILENT, Progress
 from sateen.core.proportions import clopper_pearson
 from sateen.core.text import percent
 from sateen.core.threads import processors
-from sateen.engine.run import REASONS, Counts, Runner
+from sateen.engine.emit import REASONS
+from sateen.engine.run import Counts, Runner
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.sequential import (

@@ -30,7 +30,8 @@ _NAMED: Final = {
     "object": "a table, { ... }",
     "array": "a list, [ ... ]",
 }
-_TOML_NAMES: Final = {"plan": "a plan", "formula": "the table [property]"}
+_TOML_NAMES: Final = {"plan": "a plan", "formula": "table [property]", "constants": "a constant of the model"}
+_TOML_NONE: Final = {"confidence": "marginal = true", "formula": "no table [property]"}
 _LIMITS: Final = {">=": "not below", ">": "above", "<=": "not above", "<": "below"}
 
 _GAP: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -161,16 +162,17 @@ class StudyFile:
 
     def fail_inside(self, path: KeyPath, error: TextError, value: str) -> NoReturn:
         """Raise an error in the text that stands at the path, shown at its own line in the study file."""
+        remedy = TextError("", remedy=error.remedy).worded(toml_words).strip()
         if not error.text:
-            self.fail(path, error.message, error.remedy)
+            self.fail(path, error.message, remedy)
         key = self._places[path]
         start = self.text.find(value, key)
         if start < 0 or error.text != value:  # a string with escapes, which stands in the file in other characters
             line = self.text.count("\n", 0, key) + 1
             message = f"{self.file}, line {line}: {_dotted(path)}: {error.message}"
-            raise type(error)(message, error.text, error.position, error.remedy) from None
+            raise type(error)(message, error.text, error.position, remedy) from None
         message = f"{self.file}: {_dotted(path)}: {error.message}"
-        raise type(error)(message, self.text, start + error.position, error.remedy) from None
+        raise type(error)(message, self.text, start + error.position, remedy) from None
 
     def fail_with(self, path: KeyPath, error: InputError) -> NoReturn:
         """Raise an error that names arguments, in the words of a study file, at the line of the path."""
@@ -213,12 +215,11 @@ def toml_words(argument: str, value: str | None) -> str:
     >>> toml_words("allow_trivial", "True"), toml_words("method", "'lift'"), toml_words("rank", None)
     ('allow_trivial = true', 'method = "lift"', 'rank')
     """
-    if (argument, value) == ("confidence", "None"):
-        return "marginal = true"
-    name = _TOML_NAMES.get(argument, argument)
-    if value is None:
-        return name
-    return f"{name} = {value.lower() if value in ('True', 'False') else value}".replace("'", '"')
+    if value == "None" and argument in _TOML_NONE:
+        return _TOML_NONE[argument]
+    if value is None or argument in _TOML_NAMES:
+        return _TOML_NAMES.get(argument, argument)
+    return f"{argument} = {value.lower() if value in ('True', 'False') else value}".replace("'", '"')
 
 
 def _dotted(path: KeyPath) -> str:
