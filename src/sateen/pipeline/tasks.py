@@ -80,7 +80,7 @@ class Task(Generic[_Value_co]):
     - Tasks of one `group` are computed together: `make` of the first that is pending writes the files of all that are.
     - A `parallel` task runs beside others in a process of its own. One that is not has all workers for itself.
     - `stage` is the kind of work, `about` says what is done, `runs` how many runs of a model it makes, and `seconds`
-      about how long it takes.
+      about how long it takes, 0 where nobody knows.
     """
 
     name: str
@@ -218,7 +218,8 @@ class _Run:
             task.name: "computed" if task.name in self.pending else "reused" for task in pipeline.tasks
         }
         self.count, self.begun = len(self.pending), 0
-        self.expected, self.done = sum(task.seconds for task in self.pending.values()), 0.0
+        expected = [task.seconds for task in self.pending.values()]
+        self.expected, self.done = sum(expected) if all(expected) else 0.0, 0.0
         self.start = time.perf_counter()
         self.seconds: dict[str, float] = {}
         self.stage_seconds: dict[str, float] = {}
