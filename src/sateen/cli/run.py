@@ -13,7 +13,7 @@ from sateen.cli.options import COUNT, JSON
 from sateen.cli.output import say, show, table
 from sateen.cli.progress import Bar
 from sateen.cli.sources import load_study
-from sateen.core.text import duration_text
+from sateen.core.text import duration_text, plural
 
 if TYPE_CHECKING:
     from sateen.study.result import PropertyResult
@@ -57,7 +57,7 @@ def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_js
 
 def _lines(result: st.Result) -> Iterator[str]:
     """The answer in words: what the run did; for each property the verdict and the scores; the report."""
-    stages: dict[str, list[str]] = {"made": []}
+    stages: dict[str, list[str]] = {"computed": []}
     for stage, state in result.stages.items():
         stages.setdefault(state, []).append(stage.split()[0])
     done = [f"{state}: {', '.join(dict.fromkeys(names))}" for state, names in stages.items() if names]
@@ -105,12 +105,13 @@ def _show_forecast(study: st.Study, forecast: Forecast, workers: int | None, as_
     def lines() -> Iterator[str]:
         yield f"{study.name}, seed {study.seed}, into {forecast.folder}:"
         yield from table(steps, indent="  ")
-        if seconds is None:
+        if not forecast.runs:
             yield "nothing is left to simulate"
+        elif seconds is None:
+            yield f"{forecast.runs:,} runs to make; how long they take is known once some are made"
         else:
-            many = f"{workers} workers" if workers and workers > 1 else "one worker"
-            about = f"about {duration_text(seconds)} by {many}"
-            yield f"{forecast.runs:,} runs to make, {about}; learning comes on top"
+            many = plural(workers or 1, "worker")
+            yield f"{forecast.runs:,} runs to make, about {duration_text(seconds)} by {many}; learning comes on top"
         for stage, long in forecast.learning.items():
             yield f"{stage}: about {duration_text(long)}"
 
