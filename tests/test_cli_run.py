@@ -100,9 +100,13 @@ class TestRunning:
             "score",
         ]
         assert all("pending" in line for line in lines[1:-1])
-        assert lines[-1].startswith("1,780 runs to make; ")
+        assert lines[-1] == "1,780 runs to make"
         assert not (study.parent / "decay-result").exists()
         sateen("run", study)
+        study.write_text(changed(("points = 10, runs", "points = 11, runs")))
+        lines = sateen("run", study, "--dry-run").stdout.splitlines()
+        assert lines[-1].startswith("550 runs to make, about ")
+        study.write_text(SMALL)
         assert sateen("run", study, "--dry-run").stdout.splitlines()[-1] == "nothing is left to simulate"
         told = json.loads(sateen("run", study, "--dry-run", "--json").stdout)
         assert (told["runs"], told["seconds"]) == (0, None)

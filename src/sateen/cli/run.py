@@ -13,7 +13,7 @@ from sateen.cli.options import COUNT, JSON
 from sateen.cli.output import say, show, table
 from sateen.cli.progress import Bar
 from sateen.cli.sources import load_study
-from sateen.core.text import duration_text, plural
+from sateen.core.text import duration_text
 
 if TYPE_CHECKING:
     from sateen.study.result import PropertyResult
@@ -30,7 +30,7 @@ _HEADER: Final = ("learner", "RMSE", "accuracy", "Wilson", "width", "log score")
 @click.option(
     "--workers", type=COUNT, metavar="N", help="Processes that simulate; by default all processors, one for a callable."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done, and about how long the runs take.")
+@click.option("--dry-run", is_flag=True, help="Only say what is pending, and how many runs that takes; makes no runs.")
 @JSON
 def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_json: bool) -> None:
     """Run the study in a file: simulate the model, learn with each learner, calibrate, score and report. The folder has
@@ -105,13 +105,9 @@ def _show_forecast(study: st.Study, forecast: Forecast, workers: int | None, as_
     def lines() -> Iterator[str]:
         yield f"{study.name}, seed {study.seed}, into {forecast.folder}:"
         yield from table(steps, indent="  ")
-        if not forecast.runs:
-            yield "nothing is left to simulate"
-        elif seconds is None:
-            yield f"{forecast.runs:,} runs to make; how long they take is known once some are made"
-        else:
-            many = plural(workers or 1, "worker")
-            yield f"{forecast.runs:,} runs to make, about {duration_text(seconds)} by {many}; learning comes on top"
+        many = f"{workers} workers" if workers and workers > 1 else "one worker"
+        about = "" if seconds is None else f", about {duration_text(seconds)} by {many}; learning comes on top"
+        yield f"{forecast.runs:,} runs to make{about}" if forecast.runs else "nothing is left to simulate"
         for stage, long in forecast.learning.items():
             yield f"{stage}: about {duration_text(long)}"
 

@@ -31,6 +31,7 @@ _NAMED: Final = {
     "array": "a list, [ ... ]",
 }
 _TOML_NAMES: Final = {"plan": "a plan", "formula": "table [property]", "constants": "a constant of the model"}
+_TOML_NONE: Final = {"confidence": "marginal = true", "formula": "no table [property]"}
 _LIMITS: Final = {">=": "not below", ">": "above", "<=": "not above", "<": "below"}
 
 _GAP: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -214,9 +215,8 @@ def toml_words(argument: str, value: str | None) -> str:
     >>> toml_words("allow_trivial", "True"), toml_words("method", "'lift'"), toml_words("rank", None)
     ('allow_trivial = true', 'method = "lift"', 'rank')
     """
-    special = {("confidence", "None"): "marginal = true", ("formula", "None"): "no table [property]"}
-    if (argument, value) in special:
-        return special[argument, value]
+    if value == "None" and argument in _TOML_NONE:
+        return _TOML_NONE[argument]
     if value is None or argument in _TOML_NAMES:
         return _TOML_NAMES.get(argument, argument)
     return f"{argument} = {value.lower() if value in ('True', 'False') else value}".replace("'", '"')
