@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+import command_line
 import sateen as st
-from sateen.cli.group import Commands
-from sateen.cli.init import init
 
-MAIN = Commands("sateen", commands={"init": init})
 SIR = """species S = 95, I = I0, R = 0
 parameter gamma = 0.05, I0 = 5
 infect:  S + I -> 2 I  @ `beta 1` * S * I
@@ -51,10 +49,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 pytestmark = pytest.mark.usefixtures("desk")
 
 
-def sateen(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(MAIN, ["init", *arguments])
-    assert done.exit_code == code, done.output
-    return done
+sateen = partial(command_line.sateen, "init")
 
 
 def study(*arguments: str, file: str = "sir.toml") -> dict[str, Any]:
@@ -169,7 +164,7 @@ def test_json_tells_what_was_written() -> None:
 def test_a_file_that_is_there_is_not_overwritten(desk: Path) -> None:
     (desk / "sir.toml").write_text("mine", encoding="utf-8")
     said = sateen("sir.sateen", *VARY, code=1).stderr
-    assert said == "InputError: sir.toml is there already, and is not overwritten\n  give another name with -o\n"
+    assert said == "InputError: sir.toml exists, and is not overwritten\n  give another name with -o\n"
     assert (desk / "sir.toml").read_text(encoding="utf-8") == "mine"
 
 

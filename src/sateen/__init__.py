@@ -31,6 +31,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "explain",
     "Explanation",
     "observe",
+    "observe_held_out",
     "Observations",
     "replay",
     "estimate",
@@ -38,6 +39,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "exact",
     "learn",
     "Learner",
+    "make_learner",
     "EPGP",
     "SVIGP",
     "SVIBNN",
@@ -80,6 +82,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 # What objects of lower rooms call by name; each module is imported at the first call.
 provide(
     {
+        "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
         "write observations as csv": "sateen.files.observations:write_csv",
@@ -91,6 +94,8 @@ provide(
         "plot prediction": "sateen.plot.learning:prediction",
         "plot record": "sateen.plot.learning:record",
         "learner name": "sateen.learning.registry:learner_name",
+        "follow a run": "sateen.engine.run:follow",
+        "update report": "sateen.report.report:update_report",
         "save posterior": "sateen.learning.stored:save",
         "posterior parts": "sateen.learning.stored:posterior_parts",
         "posterior from parts": "sateen.learning.stored:posterior_from_parts",
@@ -132,12 +137,14 @@ if TYPE_CHECKING:
     from sateen.learning.functions import posterior_from
     from sateen.learning.gp.recipes import EPGP, SVIGP
     from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
+    from sateen.learning.registry import make_learner
     from sateen.learning.stored import load
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
+    from sateen.sampling.held_out import observe_held_out
     from sateen.sampling.observe import observe
     from sateen.study.result import Result
     from sateen.study.study import Study
@@ -157,6 +164,7 @@ else:
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
+        "observe_held_out": "sateen.sampling.held_out",
         "Observations": "sateen.core.observations",
         "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",
@@ -164,6 +172,7 @@ else:
         "exact": "sateen.engine.exact",
         "learn": "sateen.learning.default",
         "Learner": "sateen.core.prediction",
+        "make_learner": "sateen.learning.registry",
         "EPGP": "sateen.learning.gp.recipes",
         "SVIGP": "sateen.learning.gp.recipes",
         "SVIBNN": "sateen.learning.networks.recipes",

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from sateen.core.errors import ExactError, SimulationError
 from sateen.engine.chain import Chain, explore
-from sateen.language.expression import parse_condition, parse_expression
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Model, Parameter, Transition, Variable
 
 SIR = Model.parse("""

@@ -22,7 +22,8 @@ from sateen.engine.events import MOST_ROUNDS
 from sateen.engine.exact import exact
 from sateen.engine.run import Runner, replay
 from sateen.engine.simulate import simulate
-from sateen.language.expression import Boolean, Expression, Name, Number, parse_condition, parse_expression
+from sateen.language.expression import Boolean, Expression, Name, Number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.logic.parser import stl
 from sateen.model.model import Event, Model, Transition, Variable
 

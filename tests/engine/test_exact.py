@@ -17,7 +17,7 @@ from scipy.stats import binom, binomtest, poisson
 
 import sateen as st
 from sateen.engine.exact import exact
-from sateen.language.expression import parse_expression
+from sateen.language.grammar import parse_expression
 from sateen.logic.formula import And, Eventually, Formula, Globally, Iff, Implies, Interval, Node, Not, Or, Until
 from sateen.model.model import Model, Parameter, Transition, Variable
 from small_chains import REACTIONS, brute_force, conditions, flat_formulas, models, windows

@@ -10,7 +10,8 @@ from brute_force import verdict
 from sateen.core.errors import FormulaError
 from sateen.core.path import Path, Verdict
 from sateen.engine.questions import Operator, core_form, earliest, flat, state_condition, tick_digits
-from sateen.language.expression import Boolean, parse_condition
+from sateen.language.expression import Boolean
+from sateen.language.grammar import parse_condition
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Not, Or, Truth, Until, subformulas
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl

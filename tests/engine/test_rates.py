@@ -10,16 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from sateen.engine.rates import Moving, safe_rate
-from sateen.language.expression import (
-    Delayed,
-    Expression,
-    Name,
-    Number,
-    Operation,
-    in_order,
-    parse_condition,
-    parse_expression,
-)
+from sateen.language.expression import Delayed, Expression, Name, Number, Operation, in_order
+from sateen.language.grammar import parse_condition, parse_expression
 
 MOVING = frozenset({"S", "I", "R"})
 FIXED = ("beta", "gamma", "N")

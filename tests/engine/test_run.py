@@ -26,9 +26,11 @@ from lane_checks import (
 )
 from sateen.core.errors import FormulaError, InputError, SimulationError
 from sateen.core.path import Verdict
+from sateen.engine.emit import REASONS
 from sateen.engine.questions import flat
-from sateen.engine.run import REASONS, Counts, Runner, replay
-from sateen.language.expression import Number, parse_expression
+from sateen.engine.run import Counts, Runner, replay
+from sateen.language.expression import Number
+from sateen.language.grammar import parse_expression
 from sateen.logic.formula import Formula, Truth, subformulas
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sateen as st
+from sampled_states import states_at
 from sateen.engine.run import replay
-from sateen.engine.sampled import states_at
 
 MODEL = st.Model.parse("""
     species X = 20, Y = 0

@@ -15,7 +15,8 @@ import sateen
 from sateen.core.errors import InputError, MissingValueError, SimulationError
 from sateen.core.path import Path
 from sateen.engine.simulate import simulate
-from sateen.language.expression import Number, parse_condition, parse_expression
+from sateen.language.expression import Number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Model, Transition, Variable
 
 SIR = Model.parse("""

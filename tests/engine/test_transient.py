@@ -13,8 +13,7 @@ from scipy.stats import poisson
 
 from sateen.core.errors import ExactError
 from sateen.engine import transient
-from sateen.engine.limit import SOLUTION_ERROR, Limit
-from sateen.engine.transient import Flow, poisson_weights
+from sateen.engine.motion import SOLUTION_ERROR, Flow, Limit, poisson_weights
 
 
 @pytest.mark.parametrize("error", [1e-6, 1e-13])

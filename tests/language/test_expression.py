@@ -26,9 +26,8 @@ from sateen.language.expression import (
     Operation,
     in_order,
     number,
-    parse_condition,
-    parse_expression,
 )
+from sateen.language.grammar import parse_condition, parse_expression
 from strategies import conditions, expressions
 
 a, b, c = Name("a"), Name("b"), Name("c")
@@ -663,7 +662,7 @@ HOSTILE_CONDITIONS = {
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, str]:
-    module = "sateen.language.expression"
+    module = "sateen.language.grammar"
     read = outcomes_of(f"{module}:parse_expression", "1", HOSTILE)
     return read | outcomes_of(f"{module}:parse_condition", "1 > 0", HOSTILE_CONDITIONS)
 

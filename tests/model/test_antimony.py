@@ -90,7 +90,7 @@ MISTAKES = {
     "only read": ("A = 10\nA -> ; gamma*A", "gamma cannot be used as a name", 2, RESERVED),
     "time as a name": ("A -> ; k*A\nA = 1; k = 1\ntime = 3", "time cannot be used as a name", 3, RESERVED),
     "delay as a name": ("A -> ; delay*A\nA = 1", "delay cannot be used as a name", 1, RESERVED),
-    "a keyword": ("A -> ; k*A\nA = 1\nk = gene", "gene cannot stand here", 3, "is a word of Antimony's own"),
+    "a keyword": ("A -> ; k*A\nA = 1\nk = gene", "gene cannot stand here", 3, "is a reserved word of Antimony"),
     "syntax": ("A -> ; k*(A\nA = 1", "Antimony says: syntax error", 1, ""),
     "a reversible rate": ("A = 1; B = 0\nR: A -> B; k*A - q*B", "the rate of R is that of a reversible", 2, "q * B"),
     "nameless": ("A = 1; k = 1\nA -> ; k*A*time", "the rate of _J0 depends on time", 2, "an event can switch it"),

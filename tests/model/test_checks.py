@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sateen.core.errors import ModelError, ModelWarning
-from sateen.language.expression import Expression, parse_condition, parse_expression
+from sateen.language.expression import Expression
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import Model, Transition
 from strategies import expressions

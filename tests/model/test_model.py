@@ -13,7 +13,8 @@ import pytest
 import sateen
 from sateen.core.errors import InputError, MissingValueError, ModelError, SimulationError
 from sateen.engine.simulate import simulate
-from sateen.language.expression import Number, parse_condition, parse_expression
+from sateen.language.expression import Number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Constant, Event, Model, Parameter, Transition, Variable
 
 SIR = """

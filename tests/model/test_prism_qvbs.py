@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 import sateen as st
 from sateen.logic.csl import read_properties
-from sateen.model.load import load_prism
+from sateen.model.prism import load_prism
 
 LEVEL = 1e-6
 FOLDER = FilePath(os.environ.get("SATEEN_EXTERNAL_DATA", "nowhere")) / "qvbs" / "tandem"

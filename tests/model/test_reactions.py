@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hostile import outcomes_of
 from sateen.core.errors import ModelError, ModelWarning
 from sateen.engine.simulate import simulate
-from sateen.language.expression import Name, Number, Operation, number, parse_condition, parse_expression
+from sateen.language.expression import Name, Number, Operation, number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Constant, Model, Parameter, Transition, Variable
 from sateen.model.reactions import mass_action
 from strategies import models

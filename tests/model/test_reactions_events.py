@@ -7,7 +7,8 @@ import warnings
 import pytest
 
 from sateen.core.errors import ModelError, ModelWarning
-from sateen.language.expression import Name, Number, number, parse_condition, parse_expression
+from sateen.language.expression import Name, Number, number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Event, Model, Transition, Variable
 
 

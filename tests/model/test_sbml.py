@@ -10,7 +10,7 @@ import pytest
 
 import sateen as st
 from sateen.core.text import number_text
-from sateen.language.expression import parse_expression
+from sateen.language.grammar import parse_expression
 from sateen.model.sbml import read_sbml
 from sateen.model.sbml_written import write_sbml
 from sbml_texts import (
@@ -203,8 +203,8 @@ def test_what_rules_set_is_put_in_where_it_is_read():
     assert made.model == st.Model.parse(text)
     assert {name: str(value) for name, value in made.rules.items()} == {"total": "X + Y", "speed": "fixed * (X + Y)"}
     assert [note.split(": ", 1)[1] for note in made.model.warnings] == [
-        "total is put in where it is read: total = X + Y",
-        "speed is put in where it is read: speed = fixed * (X + Y)",
+        "total is inlined: total = X + Y",
+        "speed is inlined: speed = fixed * (X + Y)",
     ]
 
 
@@ -458,7 +458,7 @@ def test_packages_that_need_not_be_understood_and_moles_are_noted():
     model = read(X, K, DECAY, attributes=layout, substanceUnits="mole")
     assert model.warnings == (
         "the package layout is not read",
-        "line 3: amounts are said to be moles; they are read as molecules",
+        "line 3: the unit of amounts is the mole; they are read as molecules",
     )
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sateen.core.errors import ModelError, ModelWarning
-from sateen.language.expression import Name, Number, number, parse_condition, parse_expression
+from sateen.language.expression import Name, Number, number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Event, Model, Parameter, Transition, Variable
 from sateen.model.prism import read_prism
 from strategies import models

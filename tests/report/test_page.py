@@ -66,7 +66,7 @@ def page(words: str = "sir") -> dict[str, Any]:
         "kind": "slices",
         "names": [words],
         "bands": [],
-        "method": words,
+        "learner": words,
         "left_out": [words],
         "matter": [{"name": words, "steepness": 1.0, "share": 1.0, "way": words}],
         "covered": {"points": 10, "design": words, "guarantee": {"level": 0.9, "inside": 0.8, "met": 0.95}},
@@ -142,7 +142,7 @@ class TestOfAStudy:
             assert str(seed) in words
 
     def test_the_runs_shown_are_runs_that_were_counted_with_these_verdicts(self, result: st.Result) -> None:
-        from sateen.report.report import examples
+        from sateen.report.examples import examples
 
         own = result.properties["gone"]
         shown = examples(result, own)
@@ -163,7 +163,7 @@ class TestOfAStudy:
             assert again == example.path
 
     def test_a_kind_of_run_that_never_happened_is_not_shown(self, tmp_path: Path) -> None:
-        from sateen.report.report import examples
+        from sateen.report.examples import examples
 
         result = small(("F[0, 2] A == 0", "A <= 5")).run(tmp_path / "always")
         assert list(examples(result, result.properties["gone"])) == ["satisfied"]
@@ -172,7 +172,7 @@ class TestOfAStudy:
         )
 
     def test_an_unbounded_formula_is_followed_until_it_is_decided(self, tmp_path: Path) -> None:
-        from sateen.report.report import examples
+        from sateen.report.examples import examples
 
         result = small(("F[0, 2] A == 0", "(A > 3) U (A == 2)")).run(tmp_path / "unbounded")
         (kind,) = examples(result, result.properties["gone"])
@@ -199,7 +199,7 @@ class TestOfAStudy:
         assert (tmp_path / "again.html").read_bytes() == (result.folder / "report.html").read_bytes()
         assert (result.folder / "result.json").read_bytes() == before
 
-    def test_a_page_that_shows_the_same_is_kept_and_any_other_written_anew(self, tmp_path: Path) -> None:
+    def test_a_page_that_shows_the_same_is_kept_and_any_other_written_again(self, tmp_path: Path) -> None:
         folder = tmp_path / "kept"
         small().run(folder)
         page = folder / "report.html"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,6 +16,7 @@ from scipy import stats
 import sateen as st
 from sateen.core.progress import Progress
 from sateen.core.proportions import clopper_pearson
+from sateen.sampling import estimate as estimation
 from sateen.sampling.sequential import anytime, credible
 
 UNLIKELY = 1e-6
@@ -100,8 +102,39 @@ class TestRuns:
     ) -> None:
         usual = found(**stop)
         monkeypatch.setattr(os, "cpu_count", lambda: processors)
+        if processors is None:
+            monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+        else:
+            monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
         other = found(**stop)
         assert (usual.satisfied, usual.runs, usual.claim) == (other.satisfied, other.runs, other.claim)
+
+    def test_it_uses_no_more_processors_than_the_process_may_use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pools: list[int | None] = []
+
+        class Pool(ThreadPoolExecutor):
+            def __init__(self, max_workers: int | None = None) -> None:
+                pools.append(max_workers)
+                super().__init__(max_workers)
+
+        monkeypatch.setattr(estimation, "ThreadPoolExecutor", Pool)
+        monkeypatch.setattr(os, "cpu_count", lambda: 64)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+        found(runs=500)
+        assert pools == [3]
+
+    def test_the_claim_is_about_repetitions_at_one_parameter(self) -> None:
+        estimate = found(runs=1000, level=0.9)
+        assert estimate.claim == st.Claim("probability", "frequentist", 0.9, "intervals made like this", runs=1000)
+        assert str(estimate.claim) == (
+            "at the given parameter, intervals made like this contain the true probability in at least 90 % of cases"
+        )
+        assert st.Claim.from_content(estimate.claim.content()) == estimate.claim
+
+    def test_the_claim_of_a_test_holds_after_all_of_its_runs_together(self) -> None:
+        estimate = found(test="P > 0.05")
+        assert estimate.claim.measure == "the intervals after all runs of such a test together"
+        assert estimate.claim.runs == estimate.runs
 
     def test_defaults_of_the_model_hold_where_theta_is_silent(self) -> None:
         silent = st.estimate(SIR, DIES_OUT, {"beta": 0.12}, seed=1, runs=500)
@@ -114,7 +147,7 @@ class TestUndecided:
         assert 0 < estimate.reasons["max_events"] == estimate.undecided < 1000
         assert math.isnan(estimate.probability)
         assert (estimate.lower, estimate.upper) == clopper_pearson(estimate.satisfied, 1000, 0.95, estimate.undecided)
-        assert f"{estimate.undecided} undecided runs count as violations below" in estimate.claim
+        assert f"{estimate.undecided} undecided runs count as violations below" in str(estimate)
         assert dict(found(runs=100, max_time=99).reasons) == {"max_time": found(runs=100, max_time=99).undecided}
 
     def test_the_interval_holds_what_longer_runs_would_have_given(self) -> None:
@@ -125,12 +158,12 @@ class TestUndecided:
     def test_a_width_that_they_put_out_of_reach_is_said_to_be(self) -> None:
         estimate = found(width=0.05, max_events=150)
         assert estimate.upper - estimate.lower > 0.5
-        assert estimate.claim.endswith("the width 0.05 was not reached: the undecided runs keep it wider")
+        assert str(estimate).endswith("the width 0.05 was not reached: the undecided runs keep it wider")
 
     def test_a_test_whose_answer_they_could_turn_stays_undecided(self) -> None:
         estimate = found(test="P > 0.05", max_events=150)
         assert estimate.decision == "undecided"
-        assert estimate.claim.startswith("P > 0.05 stays undecided: it depends on what the undecided runs")
+        assert str(estimate).startswith("P > 0.05 stays undecided: it depends on what the undecided runs")
 
     def test_a_test_whose_answer_they_cannot_turn_is_answered(self) -> None:
         estimate = found(test="P > 0.9", max_events=150)
@@ -145,12 +178,12 @@ class TestWidth:
         assert estimate.upper - estimate.lower <= width
         assert estimate.lower <= TRUTH <= estimate.upper
         assert estimate.planning > 0
-        assert "not reached" not in estimate.claim
+        assert "not reached" not in str(estimate)
 
     def test_too_few_runs_are_said_to_be_the_reason(self) -> None:
         estimate = found(width=0.001, max_runs=2000)
         assert estimate.runs + estimate.planning == 2000
-        assert estimate.claim.endswith("the width 0.001 was not reached: it takes more runs than were allowed")
+        assert str(estimate).endswith("the width 0.001 was not reached: it takes more runs than were allowed")
 
 
 class TestTest:
@@ -167,7 +200,7 @@ class TestTest:
     def test_it_answers_what_was_asked(self, test: str, decision: str, meaning: str) -> None:
         estimate = found(test=test, error=UNLIKELY)
         assert estimate.decision == decision
-        assert f"is {decision}: {meaning}, this would happen with probability 1e-06 at most\n" in estimate.claim
+        assert f"is {decision}: {meaning}, this would happen with probability 1e-06 at most\n" in str(estimate)
 
     def test_its_runs_are_the_first_ones_counted_one_by_one(self) -> None:
         tested = found(test="P > 0.05")
@@ -178,7 +211,7 @@ class TestTest:
     def test_a_threshold_too_near_is_undecided_after_the_most_runs(self) -> None:
         estimate = found(test="P > 0.073", indifference=1e-4, max_runs=3000)
         assert (estimate.decision, estimate.runs) == ("undecided", 3000)
-        assert estimate.claim.startswith("P > 0.073 is undecided after 3,000 runs, the most that were allowed\n")
+        assert str(estimate).startswith("P > 0.073 is undecided after 3,000 runs, the most that were allowed\n")
 
     @pytest.mark.parametrize("text", ["", "P", "P = 0.3", "P > x", "Q > 0.3", "0.3 < P", "P > 0.3 0.4", "P >> 0.3"])
     def test_what_is_no_test_is_told_how_to_write_one(self, text: str) -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 import sateen as st
-from sateen.language.expression import parse_condition, parse_expression
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Event, Model
 
 DATA = Path(__file__).resolve().parents[1] / "data"

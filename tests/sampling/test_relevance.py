@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import sateen as st
-from sateen.language.expression import Number, parse_condition, parse_expression
+from sateen.language.expression import Number
+from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Event, Model, Parameter, Transition, Variable
-from sateen.sampling.relevance import relevant
+from sateen.sampling.source import relevant
 
 SIR_AND_MORE = Model.parse("""
     species S = 18, I = 2, R = 0, X = 3, Y = 0

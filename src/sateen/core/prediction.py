@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Learner", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly"]
 
 Target: TypeAlias = Literal["probability", "frequency", "mean error"]
-Mode: TypeAlias = Literal["credible", "marginal", "pac"]
+Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
 _TARGETS: Final = ("probability", "frequency", "mean error")
-_MODES: Final = ("credible", "marginal", "pac")
+_MODES: Final = ("credible", "frequentist", "marginal", "pac")
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 
@@ -37,6 +37,7 @@ class Claim:
     mean error over all θ. `mode` is the kind of promise: "credible" is a belief under a model; "marginal" holds on
     average over calibrations and over θ; "pac" holds for all but a share 1 - `confidence` of calibrations. `level` is
     the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's.
+    "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right.
 
     >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
     with probability 95 % over the calibration draw, the interval contains the true probability for at least 90 % of \
@@ -71,6 +72,9 @@ parameters drawn uniformly from the space (beta in [0, 1])
             believer = f" of {self.by}" if self.by else ""
             belief = f"at each parameter the probability lies in the interval with probability {percent(self.level)}"
             return f"under the model{believer}, {belief}: a belief, which guarantees no coverage"
+        if self.mode == "frequentist":
+            contain = f"contain the true probability in at least {percent(self.level)} of cases"
+            return f"at the given parameter, {self.measure} {contain}"
         object_ = "the true probability" if self.target == "probability" else self._frequency()
         contains = f"the interval contains {object_}"
         if self.mode == "pac":

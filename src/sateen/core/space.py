@@ -182,11 +182,14 @@ class Space:
         for name, column in values.items():
             if isinstance(allowed := parameters[name], Range):
                 wrong = ((column < allowed.low) | (column > allowed.high)) & (not extrapolate)
-                why = f"outside its range {allowed}; move it inside or pass extrapolate=True"
+                why, argument = f"outside its range {allowed}", "extrapolate"
+                remedy = "move it inside or pass {extrapolate=True}"
             else:
-                wrong, why = column != allowed, f"but fixed at {number_text(allowed)}; leave it out, or let it vary"
+                wrong, why, argument = column != allowed, f"but fixed at {number_text(allowed)}", ""
+                remedy = "leave it out, or let it vary"
             if (rows := np.flatnonzero(wrong)).size:
-                raise SpaceError(f"{name} is {number_text(column[rows[0]])} in row {rows[0]}, {why}")
+                value = f"{name} is {number_text(column[rows[0]])} in row {rows[0]}"
+                raise SpaceError(f"{value}, {why}", argument=argument, remedy=remedy)
         return points
 
     def to_unit(self, theta: npt.ArrayLike, *, scale: Scale | None = None) -> FloatArray:

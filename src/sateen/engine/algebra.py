@@ -15,8 +15,8 @@ from functools import cached_property
 
 from sateen.core.errors import FormulaError
 from sateen.engine.questions import core_form, earliest, has_bounds, state_condition, tick_digits
-from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling, in_order
-from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until
+from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling
+from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
 __all__ = ["Logged", "algebra_source"]
 
@@ -58,7 +58,7 @@ class Logged:
 
     def _gather(self, node: Node) -> None:
         condition = state_condition(node)
-        if condition is not None and not _delays(condition):
+        if condition is not None and not delays_in(condition):
             if not isinstance(node, Truth) and condition not in self.conditions:
                 self.conditions.append(condition)
         elif isinstance(node, Atom):
@@ -68,10 +68,6 @@ class Logged:
         else:
             for child in node.children:
                 self._gather(child)
-
-
-def _delays(expression: Expression) -> list[Delayed]:
-    return list(dict.fromkeys(leaf for leaf in in_order(expression) if isinstance(leaf, Delayed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +165,7 @@ class _Writer:
             self.body.append(f"  n{register} = {int(node.value)}")
             return register, _Room(0, 1)
         condition = state_condition(node)
-        if condition is not None and not _delays(condition):
+        if condition is not None and not delays_in(condition):
             return self.condition(condition, positive)
         match node:
             case Atom(comparison):
@@ -241,7 +237,7 @@ class _Writer:
         """An atom with delays: merged over the path and its shifted copies, evaluated where any of them jumps."""
         if comparison in self.raw:
             return self.unknown(comparison, positive)
-        lags = [0.0, *dict.fromkeys(leaf.lag for leaf in _delays(comparison))]
+        lags = [0.0, *dict.fromkeys(leaf.lag for leaf in delays_in(comparison))]
         self.reach += sum(lags)
         out = self.register(_Room(len(lags), 0))
         self.raw[comparison] = out, _Room(len(lags), 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from sateen.core.errors import ExactError, SimulationError
 from sateen.core.text import number_text
 from sateen.core.types import FloatArray, IntArray
+from sateen.language.expression import Value
 from sateen.model.model import Model, Transition
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-Environment: TypeAlias = Mapping[str, Any]
+Environment: TypeAlias = Mapping[str, Value]
 Stop: TypeAlias = Callable[[Environment, int], BoolArray]
 Settle: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from sateen.engine.algebra import algebra_source
-from sateen.engine.emit_events import capped_wait, event_tail, ringing, settle_source
+from sateen.engine.emit_tail import capped_wait, event_tail, log_tail, ringing, sets_shape, settle_source, tail
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.questions import Flat, Operator
-from sateen.engine.tail import log_tail, sets_shape, tail
 from sateen.language.expression import Expression, Name
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["ALGEBRA", "KernelSource", "kernel_source"]
+__all__ = ["ALGEBRA", "REASONS", "KernelSource", "kernel_source"]
 
+REASONS: Final = ("max_events", "max_time", "max_population")  # why a run may stay undecided
 ALGEBRA: Final = "sateen_algebra"  # the name under which generated source finds the compiled algebra
 
 

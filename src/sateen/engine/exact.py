@@ -14,11 +14,10 @@ from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
 from sateen.core.types import FloatArray
 from sateen.engine.chain import BoolArray, Chain, columns, shown
-from sateen.engine.limit import Limit
+from sateen.engine.motion import Flow, Limit
 from sateen.engine.phases import SINKS, Phase, phases_of
 from sateen.engine.progression import TRUE, Question, defined, holds
 from sateen.engine.regimes import Regime, regimes_of
-from sateen.engine.transient import Flow
 from sateen.logic.formula import Atom, Formula, subformulas
 from sateen.model.model import Model
 

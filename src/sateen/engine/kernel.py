@@ -32,9 +32,8 @@ from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["REASONS", "Kernel", "cache_directory", "is_cached", "kernel", "load_source"]
+__all__ = ["Kernel", "cache_directory", "is_cached", "kernel", "load_source"]
 
-REASONS = ("max_events", "max_time", "max_population")
 _LARGEST_COEFFICIENT = 1e200
 
 

@@ -17,27 +17,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import BoolArray
-from sateen.language.expression import Delayed, Operation, in_order
+from sateen.engine.chain import BoolArray, Environment
+from sateen.language.expression import Operation
 from sateen.logic.formula import (
     And,
     Atom,
     Eventually,
     Formula,
-    Globally,
     Iff,
-    Implies,
     Interval,
     Node,
     Not,
     Or,
+    Timed,
     Truth,
     Until,
+    delays_in,
+    negated,
     subformulas,
 )
 
@@ -74,6 +75,7 @@ class Question:
     @staticmethod
     def of(formula: Formula) -> Question:
         """The question that a formula asks; ExactError, which names the part, if it is none of these."""
+        _refuse_others(formula.root)
         return Question(settled(_combination(formula.root, formula.end), lambda until: None))
 
     @property
@@ -92,7 +94,7 @@ class Question:
         """The time after which nothing is asked."""
         return max((until.window.high for until in untils(self.root)), default=0.0)
 
-    def decided(self, environment: Mapping[str, Any], size: int) -> BoolArray:
+    def decided(self, environment: Environment, size: int) -> BoolArray:
         """For every state of the environment, whether entering it decides all untils, whenever that is."""
         decided = np.ones(size, dtype=np.bool_)
         for until in untils(self.root):
@@ -128,42 +130,23 @@ def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:
             decision = verdict(node)
             return node if decision is None else Truth(decision)
         case Not(operand):
-            inner = settled(operand, verdict)
-            return _negation(inner)
-        case And(operands):
-            return _joined(And, operands, verdict)
-        case Or(operands):
-            return _joined(Or, operands, verdict)
-        case Implies(left, right):
-            return _joined(Or, (Not(left), right), verdict)
-        case Iff(left, right):
+            return negated(settled(operand, verdict))
+        case And(operands) | Or(operands):
+            rest = dict.fromkeys(settled(operand, verdict) for operand in operands)
+            if any(negated(part) in rest for part in rest):
+                return Truth(isinstance(node, Or))
+            return type(node).of(rest)
+        case Iff(left, right):  # its meaning has each side twice, so a chain of them would double at every link
             first, second = settled(left, verdict), settled(right, verdict)
             if isinstance(first, Truth):
-                return second if first.value else _negation(second)
+                return second if first.value else negated(second)
             if isinstance(second, Truth):
-                return first if second.value else _negation(first)
+                return first if second.value else negated(first)
             return TRUE if first == second else Iff(first, second)
     return node
 
 
-def _negation(node: Node) -> Node:
-    if isinstance(node, Truth):
-        return Truth(not node.value)
-    return node.operand if isinstance(node, Not) else Not(node)
-
-
-def _joined(kind: type[And] | type[Or], operands: tuple[Node, ...], verdict: Callable[[Until], bool | None]) -> Node:
-    decisive = Truth(kind is Or)
-    rest = dict.fromkeys(settled(operand, verdict) for operand in operands)
-    if decisive in rest or any(_negation(node) in rest for node in rest):
-        return decisive
-    open_ones = tuple(node for node in rest if not isinstance(node, Truth))
-    if not open_ones:
-        return Truth(kind is And)
-    return open_ones[0] if len(open_ones) == 1 else kind(open_ones)
-
-
-def holds(condition: Node, environment: Mapping[str, Any], size: int) -> BoolArray:
+def holds(condition: Node, environment: Environment, size: int) -> BoolArray:
     """For every state of the environment, whether it satisfies a condition."""
     match condition:
         case Truth(value):
@@ -176,14 +159,14 @@ def holds(condition: Node, environment: Mapping[str, Any], size: int) -> BoolArr
             return np.asarray(np.all([holds(operand, environment, size) for operand in operands], axis=0))
         case Or(operands):
             return np.asarray(np.any([holds(operand, environment, size) for operand in operands], axis=0))
-        case Implies(left, right):
-            return ~holds(left, environment, size) | holds(right, environment, size)
         case Iff(left, right):
             return ~(holds(left, environment, size) ^ holds(right, environment, size))
-    raise TypeError(f"{type(condition).__name__} is no condition on a state")
+    if condition.meaning is condition:
+        raise TypeError(f"{type(condition).__name__} is no condition on a state")
+    return holds(condition.meaning, environment, size)
 
 
-def defined(atom: Atom, environment: Mapping[str, Any], size: int) -> BoolArray:
+def defined(atom: Atom, environment: Environment, size: int) -> BoolArray:
     """For every state of the environment, whether both sides of a comparison are numbers there."""
     assert isinstance(atom.comparison, Operation)
     sides = (np.broadcast_to(side.evaluate(environment), size) for side in atom.comparison.operands)
@@ -191,44 +174,34 @@ def defined(atom: Atom, environment: Mapping[str, Any], size: int) -> BoolArray:
 
 
 def _combination(node: Node, end: float | None) -> Node:
-    """The formula with untils as its leaves."""
+    """The formula with untils as its leaves, their windows cut at `end`: false where nothing is left of one."""
     match node:
         case Truth():
             return node
         case Atom():
-            return _until(node, Interval(0.0, 0.0), TRUE, node, end)
-        case Not(operand):
-            return Not(_combination(operand, end))
-        case And(operands):
-            return And(tuple(_combination(operand, end) for operand in operands))
-        case Or(operands):
-            return Or(tuple(_combination(operand, end) for operand in operands))
-        case Implies(left, right):
-            return Implies(_combination(left, end), _combination(right, end))
-        case Iff(left, right):
-            return Iff(_combination(left, end), _combination(right, end))
-        case Eventually(window, operand):
-            return _until(node, window, TRUE, operand, end)
-        case Globally(window, operand):
-            return Not(_until(node, window, TRUE, Not(operand), end))
+            window, left, right = Interval(0.0, 0.0), TRUE, node
+        case Eventually(window, right):
+            left = TRUE
         case Until(window, left, right):
-            return _until(node, window, left, right, end)
-    raise TypeError(f"{type(node).__name__} is no kind of formula")
+            pass
+        case Not() | And() | Or() | Iff():
+            return node.mapped(lambda child: _combination(child, end))
+        case _:
+            return _combination(node.meaning, end)
+    high = window.high if end is None else min(window.high, end)
+    return Until(Interval(window.low, high), left, right) if window.low <= high else FALSE
 
 
-def _until(whole: Node, window: Interval, left: Node, right: Node, end: float | None) -> Node:
-    """`left U right` with its window cut at `end`: false where nothing is left of the window."""
-    for part in (node for side in (left, right) for node in subformulas(side)):
-        if isinstance(part, Eventually | Globally | Until):
+def _refuse_others(root: Node) -> None:
+    """Raise if operators of time are nested, or an atom reads the past."""
+    for whole in subformulas(root):
+        inner = (part for child in whole.children for part in subformulas(child) if isinstance(part, Timed))
+        if isinstance(whole, Timed) and (part := next(inner, None)):
             raise ExactError(
                 f"{part} stands inside {whole}, and exact does not nest F, G and U: each must stand over conditions on "
                 f"the present state\n{_INSTEAD}"
             )
-        if isinstance(part, Atom) and (
-            late := [leaf for leaf in in_order(part.comparison) if isinstance(leaf, Delayed)]
-        ):
+        if isinstance(whole, Atom) and (late := delays_in(whole.comparison)):
             raise ExactError(
-                f"{part} reads {late[0].text()}, which is past, and exact knows only the present state\n{_INSTEAD}"
+                f"{whole} reads {late[0].text()}, which is past, and exact knows only the present state\n{_INSTEAD}"
             )
-    high = window.high if end is None else min(window.high, end)
-    return Until(Interval(window.low, high), left, right) if window.low <= high else FALSE

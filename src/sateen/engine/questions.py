@@ -16,23 +16,22 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from sateen.core.errors import FormulaError
-from sateen.language.expression import Boolean, Delayed, Expression, Operation, in_order
+from sateen.language.expression import Boolean, Expression, Operation
 from sateen.logic.formula import (
     And,
     Atom,
     Eventually,
     Formula,
-    Globally,
-    Iff,
-    Implies,
     Interval,
     Node,
     Not,
     Or,
     Truth,
     Until,
-    subformulas,
+    delays_in,
+    negated,
 )
+from sateen.logic.monitor import digits_after_point
 
 __all__ = [
     "Flat",
@@ -140,56 +139,28 @@ def state_condition(node: Node) -> Expression | None:
 
 def present_atoms(formula: Formula) -> list[Operation]:
     """The comparisons of a formula that read the present alone, without delay."""
-    atoms = (node.comparison for node in subformulas(formula.root) if isinstance(node, Atom))
-    present = [atom for atom in atoms if not any(isinstance(leaf, Delayed) for leaf in in_order(atom))]
-    return [atom for atom in present if isinstance(atom, Operation)]
-
-
-def core_form(node: Node) -> Node:
-    """The same formula in !, &, |, F and U alone."""
-    match node:
-        case Atom(Operation(symbol, operands)) if symbol in _OPPOSITE:
-            return Not(Atom(Operation(_OPPOSITE[symbol], operands)))
-        case Not(operand):
-            return _negated(core_form(operand))
-        case And(operands) | Or(operands):
-            return _joined(type(node), [core_form(operand) for operand in operands])
-        case Implies(left, right):
-            return _joined(Or, [_negated(core_form(left)), core_form(right)])
-        case Iff(left, right):
-            a, b = core_form(left), core_form(right)
-            return _joined(Or, [_joined(And, [a, b]), _joined(And, [_negated(a), _negated(b)])])
-        case Eventually(window, operand):
-            return Eventually(window, core_form(operand))
-        case Globally(window, operand):
-            return _negated(Eventually(window, _negated(core_form(operand))))
-        case Until(window, left, right):
-            return Until(window, core_form(left), core_form(right))
-    return node
-
-
-def _negated(node: Node) -> Node:
-    match node:
-        case Truth(value):
-            return Truth(not value)
-        case Not(operand):
-            return operand
-    return Not(node)
+    present = [comparison for comparison in formula.comparisons if not delays_in(comparison)]
+    return [comparison for comparison in present if isinstance(comparison, Operation)]
 
 
 # Each comparison and its negation are one atom, decided once.
 _OPPOSITE = {"<=": ">", "<": ">=", "!=": "=="}
 
 
-def _joined(kind: type[And] | type[Or], operands: list[Node]) -> Node:
-    """A conjunction or disjunction without `true` and `false`, whose truth is known even where nothing else is."""
-    decisive = Truth(kind is Or)
-    if decisive in operands:
-        return decisive
-    kept = tuple(operand for operand in operands if not isinstance(operand, Truth))
-    if len(kept) > 1:
-        return kind(kept)
-    return kept[0] if kept else Truth(kind is And)
+def core_form(node: Node) -> Node:
+    """The same formula in !, &, |, F and U alone, without truth values where they do not matter."""
+    return _simplified(node.core)
+
+
+def _simplified(node: Node) -> Node:
+    match node:
+        case Atom(Operation(symbol, operands)) if symbol in _OPPOSITE:
+            return Not(Atom(Operation(_OPPOSITE[symbol], operands)))
+        case Not(operand):
+            return negated(_simplified(operand))
+        case And(operands) | Or(operands):
+            return type(node).of(map(_simplified, operands))
+    return node.mapped(_simplified)
 
 
 def earliest(node: Node) -> float:
@@ -222,24 +193,13 @@ _MOST_DIGITS = 12  # of the bounds, after the point: ticks must leave room for t
 
 def has_bounds(formula: Formula) -> bool:
     """Whether anything in a formula measures time; if not, only the order of events matters."""
-    return any(_measures(formula))
+    return any(formula.measures)
 
 
 def tick_digits(formula: Formula) -> int:
     """How many digits after the point the bounds, delays and end of a formula have."""
-    digits = 0
-    for value in _measures(formula):
-        exponent = Decimal(repr(value)).normalize().as_tuple().exponent
-        assert isinstance(exponent, int)
-        digits = max(digits, -exponent)
+    digits = max((digits_after_point(Decimal(repr(measure))) for measure in formula.measures), default=0)
     if digits > _MOST_DIGITS:
         message = f"the bounds of {formula} have {digits} digits after the point; the engine takes {_MOST_DIGITS}"
         raise FormulaError(message, remedy="round them, or measure time in another unit")
     return digits
-
-
-def _measures(formula: Formula) -> list[float]:
-    """The finite bounds, delays and end of a formula."""
-    windows = [node.window for node in subformulas(formula.root) if isinstance(node, Eventually | Globally | Until)]
-    bounds = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
-    return bounds + [leaf.lag for leaf in formula.delays] + ([] if formula.end is None else [formula.end])

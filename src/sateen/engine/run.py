@@ -16,14 +16,15 @@ from sateen.core.errors import FormulaError, InputError, SimulationError, neares
 from sateen.core.path import Path, Verdict
 from sateen.core.progress import SILENT, Progress
 from sateen.core.text import number_text, values_text
+from sateen.engine.emit import REASONS
 from sateen.engine.events import blamed
-from sateen.engine.kernel import REASONS, Kernel, is_cached, kernel, needs_checks
+from sateen.engine.kernel import Kernel, is_cached, kernel, needs_checks
 from sateen.engine.questions import present_atoms
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
-__all__ = ["REASONS", "Counts", "Runner", "follow", "replay"]
+__all__ = ["Counts", "Runner", "follow", "replay"]
 
 _MOST_EVENTS = 10**15  # so that counts stay exact whole numbers
 _MOST_SEED = 2**63

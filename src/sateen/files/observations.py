@@ -123,7 +123,10 @@ def read_csv(file: File, space: Space | None = None) -> Observations:
     with open(file, encoding="utf-8-sig", newline="") as stream:
         try:
             return _read(stream, space)
-        except (InputError, UnicodeDecodeError, csv.Error) as error:
+        except InputError as error:
+            message = f"{os.fspath(file)}: {error.message}"
+            raise InputError(message, argument=error.argument, remedy=error.remedy) from None
+        except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{os.fspath(file)}: {error}") from None
 
 
@@ -132,7 +135,7 @@ def _read(stream: TextIO, space: Space | None) -> Observations:
     known = _known(table.comments)
     if space is None:
         if known is None:
-            raise InputError("the file does not tell its space; pass it, from_csv(file, space)")
+            raise InputError("the file does not tell its space", argument="space", remedy="pass {space=Space(...)}")
         space = _space(known["space"])
     _check_names(space.names)
     if missing := [name for name in (*space.names, "satisfied", "trials") if name not in table.names]:

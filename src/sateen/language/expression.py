@@ -4,6 +4,7 @@ An Expression is a frozen tree of leaves (Number, Boolean, Name, Delayed) and Op
 parses to an equal tree, evaluates on a dict of numbers or of arrays, and emits source for the engine. Arithmetic is
 IEEE: `1/0` is infinite and `0/0` is not a number; who evaluates decides what that means.
 
+>>> from sateen.language.grammar import parse_expression
 >>> rate = parse_expression("beta * S * I / N")
 >>> print(rate, rate.names)
 beta * S * I / N ('beta', 'S', 'I', 'N')
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, TypeAlias
@@ -36,12 +37,14 @@ __all__ = [
     "Operation",
     "in_order",
     "is_condition",
+    "joined",
+    "joined_parts",
+    "literal_value",
     "number",
-    "parse_condition",
-    "parse_expression",
 ]
 
 Value: TypeAlias = Any  # a numpy scalar, or an array of them
+Values: TypeAlias = Mapping[Any, Value]  # by name, or by (name, lag) where a value is delayed
 Spelling: TypeAlias = "Callable[[Name | Delayed], str]"  # how the engine spells a name in source
 
 FUNCTIONS: Final = ("min", "max", "abs", "exp", "log", "sqrt", "floor", "ceil")
@@ -101,12 +104,12 @@ class Expression:
         leaves = (node for node in in_order(self) if isinstance(node, Name | Delayed))
         return tuple(dict.fromkeys(leaf.name for leaf in leaves))
 
-    def evaluate(self, values: Mapping[Any, Value]) -> Value:
+    def evaluate(self, values: Values) -> Value:
         """Its value where each name has the value, or the array of values, in `values`."""
         with np.errstate(all="ignore"):
             return self.value(values)
 
-    def value(self, values: Mapping[Any, Value]) -> Value:
+    def value(self, values: Values) -> Value:
         """`evaluate` without silencing numpy's warnings: for loops that silence them once."""
         raise NotImplementedError
 
@@ -136,7 +139,7 @@ class Number(Expression):
         if not (math.isfinite(self.literal) and math.copysign(1.0, self.literal) > 0):
             raise ValueError(f"a Number is finite and not negative, not {self.literal}")
 
-    def value(self, values: Mapping[Any, Value]) -> Value:
+    def value(self, values: Values) -> Value:
         return np.float64(self.literal)
 
     def emit(self, spell: Spelling) -> str:
@@ -152,7 +155,7 @@ class Boolean(Expression):
 
     literal: bool
 
-    def value(self, values: Mapping[Any, Value]) -> Value:
+    def value(self, values: Values) -> Value:
         return np.bool_(self.literal)
 
     def emit(self, spell: Spelling) -> str:
@@ -168,7 +171,7 @@ class Name(Expression):
 
     name: str
 
-    def value(self, values: Mapping[Any, Value]) -> Value:
+    def value(self, values: Values) -> Value:
         value = values[self.name]
         return value if isinstance(value, np.ndarray) else np.float64(value)
 
@@ -193,7 +196,7 @@ class Delayed(Expression):
     name: str
     lag: float
 
-    def value(self, values: Mapping[Any, Value]) -> Value:
+    def value(self, values: Values) -> Value:
         return values[self.name, self.lag]
 
     def emit(self, spell: Spelling) -> str:
@@ -222,14 +225,14 @@ class Operation(Expression):
     def children(self) -> tuple[Expression, ...]:
         return self.operands
 
-    def value(self, values: Mapping[Any, Value]) -> Value:
+    def value(self, values: Values) -> Value:
         if self.symbol == "if":
             return self._branch(values)
         computed = [operand.value(values) for operand in self.operands]
         compute = _COMPUTE[self.symbol]
         return reduce(compute, computed) if len(computed) > 1 else compute(computed[0])
 
-    def _branch(self, values: Mapping[Any, Value]) -> Value:
+    def _branch(self, values: Values) -> Value:
         condition, then, otherwise = self.operands
         holds = condition.value(values)
         if isinstance(holds, np.ndarray):
@@ -286,6 +289,27 @@ def number(value: float) -> Expression:
     return Operation("-", (Number(-value),)) if value < 0 else Number(abs(value))
 
 
+def literal_value(expression: Expression) -> float | None:
+    """The number that `number` makes this tree of; None for any other tree."""
+    match expression:
+        case Number(value):
+            return value
+        case Operation("-", (Number(value),)):
+            return -value
+    return None
+
+
+def joined(symbol: str, operands: Sequence[Expression]) -> Expression:
+    """`symbol` on its operands, such as "and" on conditions; the only operand itself where there is one."""
+    return operands[0] if len(operands) == 1 else Operation(symbol, tuple(operands))
+
+
+def joined_parts(symbol: str, expression: Expression) -> tuple[Expression, ...]:
+    """The operands of an expression that `symbol` joins; any other expression is its only part."""
+    same = isinstance(expression, Operation) and expression.symbol == symbol
+    return expression.children if same else (expression,)
+
+
 def in_order(expression: Expression) -> Iterator[Expression]:
     """Every node, parents before children, from left to right; without recursion."""
     waiting = [expression]
@@ -293,20 +317,6 @@ def in_order(expression: Expression) -> Iterator[Expression]:
         node = waiting.pop()
         yield node
         waiting.extend(reversed(node.children))
-
-
-def parse_expression(text: str) -> Expression:
-    """The tree of an arithmetic expression; ExpressionError, with a caret, where there is none."""
-    from sateen.language.grammar import read_expression  # lark is loaded when the first text is read
-
-    return read_expression(text)
-
-
-def parse_condition(text: str) -> Expression:
-    """The tree of a condition such as `A > 0 and not B >= 3`."""
-    from sateen.language.grammar import read_condition
-
-    return read_condition(text)
 
 
 def is_condition(expression: Expression) -> bool:

@@ -8,15 +8,17 @@ recursion meets it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, TypeVar
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
 from sateen.core.errors import ExpressionError, TextError
-from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation
+from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation, joined
 
 __all__ = [
     "ARITHMETIC",
@@ -26,10 +28,13 @@ __all__ = [
     "Language",
     "Mistake",
     "depth_of",
-    "read_condition",
-    "read_expression",
+    "parse_condition",
+    "parse_expression",
+    "pointed",
     "refuse_overflow",
 ]
+
+_T = TypeVar("_T")
 
 MAX_CHARACTERS: Final = 20_000
 MAX_DEPTH: Final = 100
@@ -73,18 +78,45 @@ ARITHMETIC: Final = r"""
 
 
 class Mistake(Exception):
-    """A mistake found while the tree is built; whoever holds the text makes it an error with a caret."""
+    """A mistake found while a tree is built; whoever holds the text makes it an error with a caret."""
 
-    def __init__(self, message: str, position: int, remedy: str = "") -> None:
+    def __init__(self, message: str, position: int = 0, remedy: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.position = position
         self.remedy = remedy
 
 
+@contextmanager
+def pointed(text: str, error: type[TextError], start: int = 0) -> Iterator[None]:
+    """Mistakes, and errors about a part of `text` that begins at `start`, become errors that point into `text`."""
+    try:
+        yield
+    except (Mistake, TextError) as mistake:
+        raise error(mistake.message, text, start + mistake.position, mistake.remedy) from None
+
+
+def _applied(symbol: str) -> Callable[..., Expression]:
+    """What a rule makes that only applies a symbol to its operands."""
+
+    def build(_builder: object, *operands: Expression) -> Expression:
+        return Operation(symbol, operands)
+
+    return build
+
+
 @v_args(inline=True)
-class Builder(Transformer[Token, Any]):
+class Builder(Transformer[Token, object]):
     """The tree of each rule of ARITHMETIC, made bottom-up while the text is parsed."""
+
+    any_of = _applied("or")
+    all_of = _applied("and")
+    negated = _applied("not")
+    times = _applied("*")
+    over = _applied("/")
+    negative = _applied("-")
+    raised = _applied("^")
+    choice = _applied("if")
 
     def number(self, token: Token) -> Expression:
         value = float(token)
@@ -108,41 +140,19 @@ class Builder(Transformer[Token, Any]):
     def truth(self, token: Token) -> Expression:
         return Boolean(token.type == "TRUE")
 
-    def comparison(self, *parts: Any) -> Expression:
-        chain = tuple(self.compared(parts))
-        return chain[0] if len(chain) == 1 else Operation("and", chain)
+    def comparison(self, *parts: Expression | Token) -> Expression:
+        return joined("and", self.compared(parts))
 
-    def compared(self, parts: tuple[Any, ...]) -> Iterable[Expression]:
+    def compared(self, parts: Sequence[Expression | Token]) -> list[Expression]:
         """The comparisons of a chain: `0 < x < 5` is `0 < x` and `x < 5`."""
-        for index in range(1, len(parts), 2):
-            symbol = "==" if parts[index] == "=" else str(parts[index])
-            yield Operation(symbol, (parts[index - 1], parts[index + 1]))
-
-    def any_of(self, *operands: Expression) -> Expression:
-        return Operation("or", operands)
-
-    def all_of(self, *operands: Expression) -> Expression:
-        return Operation("and", operands)
-
-    def negated(self, operand: Expression) -> Expression:
-        return Operation("not", (operand,))
+        sides = [part for part in parts if isinstance(part, Expression)]
+        symbols = ["==" if part == "=" else str(part) for part in parts if isinstance(part, Token)]
+        return [Operation(symbol, pair) for symbol, pair in zip(symbols, pairwise(sides), strict=True)]
 
     def total(self, first: Expression, *rest: Any) -> Expression:
         signs, terms = rest[::2], rest[1::2]
         further = (Operation("-", (term,)) if sign == "-" else term for sign, term in zip(signs, terms, strict=True))
         return Operation("+", (first, *further))
-
-    def times(self, left: Expression, right: Expression) -> Expression:
-        return Operation("*", (left, right))
-
-    def over(self, left: Expression, right: Expression) -> Expression:
-        return Operation("/", (left, right))
-
-    def negative(self, operand: Expression) -> Expression:
-        return Operation("-", (operand,))
-
-    def raised(self, base: Expression, exponent: Expression) -> Expression:
-        return Operation("^", (base, exponent))
 
     def call(self, function: Token, *arguments: Expression) -> Expression:
         many = function in ("min", "max")
@@ -150,9 +160,6 @@ class Builder(Transformer[Token, Any]):
             wanted = "two or more arguments" if many else "one argument"
             raise Mistake(f"{function} takes {wanted}, not {len(arguments)}", function.start_pos or 0)
         return Operation(str(function), arguments)
-
-    def choice(self, *branches: Expression) -> Expression:
-        return Operation("if", branches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,7 @@ class Language:
 
     grammar: str
     starts: tuple[str, ...]
-    builder: Callable[[], Transformer[Token, Any]]
+    builder: Callable[[], Transformer[Token, object]]
     error: type[TextError]
     noun: str
     hint: Callable[[Token | None, Token | None, str], tuple[str, str] | None]
@@ -173,20 +180,22 @@ class Language:
 
     def read(self, text: str, start: str) -> Any:
         """The tree of `text`, or this language's error with a caret."""
-        self._refuse_hostile(text)
-        try:
-            tree = _table(self).parse(text, start=start)
-        except Mistake as mistake:
-            raise self.error(mistake.message, text, mistake.position, mistake.remedy) from None
-        except UnexpectedInput as unexpected:
-            raise self._pointed(unexpected, text) from None
-        return tree
+        self.refuse_oversized(text)
+        self._refuse_deep(text)
+        with pointed(text, self.error):
+            try:
+                return _table(self).parse(text, start=start)
+            except UnexpectedInput as unexpected:
+                raise self._pointed(unexpected, text) from None
 
-    def _refuse_hostile(self, text: str) -> None:
+    def refuse_oversized(self, text: str) -> None:
+        """Refuses what is no text, or has too many characters to be read."""
         if not isinstance(text, str):
             raise self.error(f"{self.noun} is written as text, not as {type(text).__name__}")
         if len(text) > self.most:
             raise self.error(f"{self.noun} of {len(text):,} characters; at most {self.most:,} are read")
+
+    def _refuse_deep(self, text: str) -> None:
         if not text.strip():
             raise self.error(f"{self.noun} without any text")
         depth = 0
@@ -197,20 +206,20 @@ class Language:
 
     def _pointed(self, unexpected: UnexpectedInput, text: str) -> TextError:
         position = min(unexpected.pos_in_stream or 0, len(text))
-        found: Token | None = None
+        token: Token | None = None
         if isinstance(unexpected, UnexpectedCharacters):
-            found = Token("STRANGE", text[position], start_pos=position)
+            token = Token("STRANGE", text[position], start_pos=position)
         elif isinstance(unexpected, UnexpectedToken) and unexpected.token.type != "$END":
-            found = unexpected.token
+            token = unexpected.token
         else:
             position = len(text.rstrip())
         before = list(_table(self).lex(text[:position]))
         last = before[-1] if before else None
-        usual = "the text ends too soon" if found is None else f"{_short(found)!r} cannot stand here"
-        if (found is None or found == ")") and (unmatched := _unmatched_bracket(text)) is not None:
+        usual = "the text ends too soon" if token is None else f"{_short(token)!r} cannot stand here"
+        if (token is None or token == ")") and (unmatched := _unmatched_bracket(text)) is not None:
             message = f"this {text[unmatched]!r} is never {'opened' if text[unmatched] in ')]' else 'closed'}"
             return self.error(message, text, unmatched)
-        message, remedy = self.hint(found, last, text) or _shared_hint(found, last) or (usual, "")
+        message, remedy = self.hint(token, last, text) or _shared_hint(token, last) or (usual, "")
         return self.error(message, text, position, remedy)
 
 
@@ -239,24 +248,24 @@ def _unmatched_bracket(text: str) -> int | None:
     return opened[-1] if opened else None
 
 
-def _shared_hint(found: Token | None, before: Token | None) -> tuple[str, str] | None:
+def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str] | None:
     """What the arithmetic of both languages can say of a token in the wrong place."""
     after_value = before is not None and before.type in ("NUMBER", "NAME", "QUOTED", "RPAR")
-    if found is None:
+    if token is None:
         return "the text ends too soon", f"something must follow {str(before)!r}" if before and not after_value else ""
-    if found.type == "STRANGE":
-        return f"{str(found)!r} has no meaning here", "a name with such characters is written in backquotes"
-    if found.type == "LPAR" and before is not None and before.type == "NAME":
+    if token.type == "STRANGE":
+        return f"{str(token)!r} has no meaning here", "a name with such characters is written in backquotes"
+    if token.type == "LPAR" and before is not None and before.type == "NAME":
         return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)} and if(c, a, b)"
-    if found.type in ("NAME", "QUOTED", "NUMBER", "LPAR", "FUNCTION") and after_value:
-        remedy = f"a product is written {before} * {_short(found)}" if before != ")" else "a product is written with *"
-        return f"an operator is missing before {_short(found)!r}", remedy
-    if found.type == "COMPARISON" and before == "=":
+    if token.type in ("NAME", "QUOTED", "NUMBER", "LPAR", "FUNCTION") and after_value:
+        remedy = f"a product is written {before} * {_short(token)}" if before != ")" else "a product is written with *"
+        return f"an operator is missing before {_short(token)!r}", remedy
+    if token.type == "COMPARISON" and before == "=":
         return "'=>' is not an operator", "write >= for 'at least'"
     return None
 
 
-def depth_of(root: Any, children: Callable[[Any], Iterable[Any]]) -> int:
+def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:
     """How deep a tree is, counted without recursion and not far beyond MAX_DEPTH, so that it can be refused."""
     depth, layer = 0, [root]
     while layer and depth <= MAX_DEPTH:
@@ -274,7 +283,7 @@ def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None
 
 def _constant_parts(root: Expression) -> list[Expression]:
     """The largest parts of a tree that read no name."""
-    found: list[Expression] = []
+    parts: list[Expression] = []
 
     def constant(node: Expression) -> bool:
         if isinstance(node, Name | Delayed):
@@ -282,10 +291,10 @@ def _constant_parts(root: Expression) -> list[Expression]:
         still = [child for child in node.children if constant(child)]
         if len(still) == len(node.children):
             return True
-        found.extend(still)
+        parts.extend(still)
         return False
 
-    return [root] if constant(root) else found
+    return [root] if constant(root) else parts
 
 
 def _short(text: str) -> str:
@@ -293,9 +302,9 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _expression_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
-    if found is not None and found.type == "LPAR" and before is not None and before.type == "NAME":
-        rest = text[(found.start_pos or 0) + 1 :].lstrip()
+def _expression_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    if token is not None and token.type == "LPAR" and before is not None and before.type == "NAME":
+        rest = text[(token.start_pos or 0) + 1 :].lstrip()
         if rest[:1] == "t" and rest[1:].lstrip()[:1] in ("-", ")"):
             return f"{before}(t-...) is a delay, and only formulas have delays", f"a rate reads {before} as it is now"
     return None
@@ -311,17 +320,17 @@ _EXPRESSIONS: Final = Language(
 )
 
 
-def read_expression(text: str) -> Expression:
-    """The tree of an arithmetic expression."""
-    return _read(text, "sum")
+def parse_expression(text: str) -> Expression:
+    """The tree of an arithmetic expression; ExpressionError, with a caret, where there is none."""
+    return _parsed(text, "sum")
 
 
-def read_condition(text: str) -> Expression:
-    """The tree of a condition."""
-    return _read(text, "condition")
+def parse_condition(text: str) -> Expression:
+    """The tree of a condition such as `A > 0 and not B >= 3`."""
+    return _parsed(text, "condition")
 
 
-def _read(text: str, start: str) -> Expression:
+def _parsed(text: str, start: str) -> Expression:
     tree: Expression = _EXPRESSIONS.read(text, start)
     if depth_of(tree, lambda node: node.children) > MAX_DEPTH:
         raise ExpressionError(f"more than {MAX_DEPTH} levels of operations", text)

@@ -8,6 +8,7 @@ expressions of them. Operators bind as in PRISM, loosest first: `? :`, `=>`, `<=
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,9 +92,29 @@ class Term:
     depth: int = 1
 
 
+def _applied(symbol: str) -> Callable[..., Term]:
+    """What a rule makes that only applies a symbol to its operands."""
+
+    def build(builder: TermBuilder, *operands: Term) -> Term:
+        return builder.term(symbol, *operands)
+
+    return build
+
+
 @v_args(inline=True)
-class TermBuilder(Transformer[Token, Any]):
+class TermBuilder(Transformer[Token, object]):
     """The Term of each rule of EXPRESSIONS, made bottom-up while the text is parsed."""
+
+    choice = _applied("?")
+    implies = _applied("=>")
+    iff = _applied("<=>")
+    any_of = _applied("|")
+    all_of = _applied("&")
+    negated = _applied("!")
+    equal = _applied("=")
+    unequal = _applied("!=")
+    times = _applied("*")
+    over = _applied("/")
 
     def number(self, token: Token) -> Term:
         return Term("number", token.start_pos or 0, text=str(token))
@@ -116,42 +137,12 @@ class TermBuilder(Transformer[Token, Any]):
     def label(self, token: Token) -> Term:
         return Term("label", token.start_pos or 0, text=token.strip('"'))
 
-    def choice(self, *operands: Term) -> Term:
-        return self.term("?", *operands)
-
-    def implies(self, left: Term, right: Term) -> Term:
-        return self.term("=>", left, right)
-
-    def iff(self, left: Term, right: Term) -> Term:
-        return self.term("<=>", left, right)
-
-    def any_of(self, *operands: Term) -> Term:
-        return self.term("|", *operands)
-
-    def all_of(self, *operands: Term) -> Term:
-        return self.term("&", *operands)
-
-    def negated(self, operand: Term) -> Term:
-        return self.term("!", operand)
-
-    def equal(self, left: Term, right: Term) -> Term:
-        return self.term("=", left, right)
-
-    def unequal(self, left: Term, right: Term) -> Term:
-        return self.term("!=", left, right)
-
     def compared(self, left: Term, symbol: Token, right: Term) -> Term:
         return self.term(str(symbol), left, right)
 
     def total(self, first: Term, *rest: Any) -> Term:
         signed = zip(rest[::2], rest[1::2], strict=True)
         return self.term("+", first, *(self.term("-", term) if sign == "-" else term for sign, term in signed))
-
-    def times(self, left: Term, right: Term) -> Term:
-        return self.term("*", left, right)
-
-    def over(self, left: Term, right: Term) -> Term:
-        return self.term("/", left, right)
 
     def negative(self, minus: Token, operand: Term) -> Term:
         return self.term("-", operand, position=minus.start_pos)
@@ -162,8 +153,8 @@ class TermBuilder(Transformer[Token, Any]):
         if wanted == 0:
             raise Mistake(f"{function} is not a function", position, f"the functions are {', '.join(FUNCTIONS)}")
         if len(arguments) != wanted and (wanted is not None or len(arguments) < 2):
-            said = {None: "two or more arguments", 1: "one argument", 2: "two arguments"}[wanted]
-            raise Mistake(f"{function} takes {said}, not {len(arguments)}", position)
+            wants = {None: "two or more arguments", 1: "one argument", 2: "two arguments"}[wanted]
+            raise Mistake(f"{function} takes {wants}, not {len(arguments)}", position)
         return self.term(str(function), *arguments, position=position)
 
     def old_call(self, word: Token, function: Token, *arguments: Term) -> Term:
@@ -184,25 +175,25 @@ def without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
 
 
-def prism_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+def prism_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What PRISM's languages can say of a token in the wrong place."""
-    position = len(text) if found is None else found.start_pos or 0
+    position = len(text) if token is None else token.start_pos or 0
     written = text[position : position + 2]
-    if found is not None and found.type == "STRANGE":
-        if found == "#":
+    if token is not None and token.type == "STRANGE":
+        if token == "#":
             return "# belongs to PRISM's preprocessor", "run prismpp on the file first, and read what it writes"
-        if found == '"':
+        if token == '"':
             return "a label is a name in double quotes", 'write it like "full"'
-        return f"{str(found)!r} has no meaning here", "powers are pow(a, b), remainders mod(a, b)" * (found in "^%")
-    if before == "=" and found == "=":
+        return f"{str(token)!r} has no meaning here", "powers are pow(a, b), remainders mod(a, b)" * (token in "^%")
+    if before == "=" and token == "=":
         return "== is not an operator of PRISM", "write ="
     for wrong, right in (("&&", "&"), ("||", "|")):
         if text.startswith(wrong, max(position - 1, 0)):
             return f"{wrong} is not an operator of PRISM", f"write {right}"
-    if found is not None and found.type == "_LPAR" and before is not None and before.type == "NAME":
+    if token is not None and token.type == "_LPAR" and before is not None and before.type == "NAME":
         return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)}"
-    if found is not None and str(found) in _RESERVED:
-        return f"{found} cannot stand here", f"{found} is a reserved word of PRISM"
+    if token is not None and str(token) in _RESERVED:
+        return f"{token} cannot stand here", f"{token} is a reserved word of PRISM"
     if written == "->" and before is not None and before.type == "_RSQB":
         return "a command needs a guard before ->", "write true where it is always enabled"
     return None

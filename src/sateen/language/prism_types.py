@@ -8,26 +8,38 @@ forms: the condition `b == 1`, and the number `b`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 from sateen.core.errors import nearest
-from sateen.language.expression import Boolean, Expression, Name, Number, Operation, number
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation, joined_parts, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import Term
 
-__all__ = ["Kind", "Scope", "Typed", "check_kind", "closed_value", "given_value", "typed", "unknown_name"]
+__all__ = [
+    "Kind",
+    "Scope",
+    "Typed",
+    "check_kind",
+    "closed_value",
+    "given_value",
+    "typed",
+    "unknown_name",
+    "without_value",
+]
 
 Kind: TypeAlias = Literal["int", "double", "bool"]
 Lookup: TypeAlias = Callable[[Term], "Typed"]
+_Needs: TypeAlias = Literal["numbers", "conditions", "whole numbers", ""]  # "": the operation itself checks
+_Make: TypeAlias = "Callable[[Term, Sequence[Typed]], Typed]"
 
-_MOST_NODES: Final = 20_000  # of an expression, once its formulas are put in
+_MOST_NODES: Final = 20_000  # of an expression, once its formulas are inlined
 _LARGEST_INT: Final = 2**53
 _ONE: Final = Number(1.0)
 _ZERO: Final = Number(0.0)
 _A: Final[Mapping[Kind, str]] = {"int": "an int", "double": "a double", "bool": "a bool"}
-_OPPOSITE: Final = {"==": "!=", "!=": "=="}
+_KINDS: Final = {"numbers": ("int", "double"), "conditions": ("bool",), "whole numbers": ("int",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +105,16 @@ def typed(term: Term, lookup: Lookup) -> Typed:
     if term.symbol not in _OPERATIONS:
         raise Mistake(f"{term.symbol} is an operator of time, and this is a condition on one moment", term.position)
     operands = [typed(operand, lookup) for operand in term.operands]
-    made = _OPERATIONS[term.symbol](term, operands)
+    needs, make = _OPERATIONS[term.symbol]
+    _check_operands(term, operands, needs)
+    made = make(term, operands)
     if made.size > _MOST_NODES or made.depth > MAX_DEPTH:
         measure = f"{MAX_DEPTH} levels of" if made.depth > MAX_DEPTH else f"{_MOST_NODES:,}"
-        raise Mistake(f"more than {measure} operations, once formulas are put in", term.position)
+        raise Mistake(f"more than {measure} operations, once formulas are inlined", term.position)
     return made
 
 
-def unknown_name(term: Term, known: Mapping[str, Any], kinds: str) -> Mistake:
+def unknown_name(term: Term, known: Iterable[str], kinds: str) -> Mistake:
     """What to say of a name that nothing declares."""
     return Mistake(f"{term.text} is not a {kinds}", term.position, nearest(term.text, list(known)[:200]))
 
@@ -109,27 +123,32 @@ def check_kind(owner: str, kind: Kind, value: Typed, term: Term) -> None:
     """Refuses a value of another type than its owner has; a whole number is a double too."""
     if kind == value.kind or (kind == "double" and value.kind == "int"):
         return
-    said = {"int": "a whole number", "double": "a number", "bool": "true or false"}
+    wanted = {"int": "a whole number", "double": "a number", "bool": "true or false"}
     remedy = "make it one with floor, ceil or round" if (kind, value.kind) == ("int", "double") else ""
-    raise Mistake(f"{owner} needs {said[kind]}, and this is {_A[value.kind]}", term.position, remedy)
+    raise Mistake(f"{owner} needs {wanted[kind]}, and this is {_A[value.kind]}", term.position, remedy)
 
 
 def closed_value(value: Typed, term: Term, values: Mapping[str, float], purpose: str) -> float:
     """The number that an expression comes to where `values` are known; else a Mistake that says what is missing."""
     for name in value.expression.names:
         if name not in values:
-            remedy = f'give it one: constants={{"{name}": 5}}, or --const {name}=5'
-            raise Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
+            raise without_value(purpose, name, term)
     result = float(value.number.evaluate(values))
     if not math.isfinite(result):
         raise Mistake(f"{purpose} comes to {result:g}", term.position)
     return result
 
 
-def given_value(name: str, kind: Kind, value: Any) -> float:
+def without_value(purpose: str, name: str, term: Term) -> Mistake:
+    """What to say of a constant whose value is needed and is not known."""
+    remedy = f'give it one: {{constants={{"{name}": 5}}}}'
+    return Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
+
+
+def given_value(name: str, kind: Kind, value: object) -> float:
     """A value that was given for a constant, as a number; ValueError says why it is none of its kind."""
     try:
-        result = float(value)
+        result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         result = math.nan
     if not math.isfinite(result):
@@ -156,38 +175,31 @@ def _made(
     return Typed(expression, kind, None, size, levels + max(operand.depth for operand in operands))
 
 
-def _numbers(term: Term, operands: Sequence[Typed], what: str) -> Kind:
-    """The type of arithmetic on the operands, none of which may be a condition."""
+def _check_operands(term: Term, operands: Sequence[Typed], needs: _Needs) -> None:
     for part, operand in zip(term.operands, operands, strict=True):
-        if operand.kind == "bool":
-            raise Mistake(f"{what} needs numbers, and this is true or false", part.position)
+        if needs and operand.kind not in _KINDS[needs]:
+            this, remedy = {
+                "numbers": ("true or false", ""),
+                "conditions": ("a number", "compare it with something"),
+                "whole numbers": (_A[operand.kind], "make it one with floor, ceil or round"),
+            }[needs]
+            raise Mistake(f"{term.symbol} needs {needs}, and this is {this}", part.position, remedy)
+
+
+def _common(operands: Sequence[Typed]) -> Kind:
+    """The type of arithmetic on numbers."""
     return "double" if any(operand.kind == "double" for operand in operands) else "int"
 
 
-def _conditions(term: Term, operands: Sequence[Typed], what: str) -> None:
-    for part, operand in zip(term.operands, operands, strict=True):
-        if operand.kind != "bool":
-            raise Mistake(f"{what} needs conditions, and this is a number", part.position, "compare it with something")
+def _applied(symbol: str, kind: Kind | None = None) -> _Make:
+    """Makes an operation of the operands; without a `kind`, of their common type."""
 
-
-def _wholes(term: Term, operands: Sequence[Typed], what: str) -> None:
-    for part, operand in zip(term.operands, operands, strict=True):
-        if operand.kind != "int":
-            remedy = "make it one with floor, ceil or round"
-            raise Mistake(f"{what} needs whole numbers, and this is {_A[operand.kind]}", part.position, remedy)
-
-
-def _arithmetic(symbol: str, kind: Kind | None = None) -> Callable[[Term, Sequence[Typed]], Typed]:
-    def make(term: Term, operands: Sequence[Typed]) -> Typed:
-        common = _numbers(term, operands, term.symbol)
-        return _made(Operation(symbol, tuple(each.expression for each in operands)), kind or common, operands)
+    def make(_term: Term, operands: Sequence[Typed]) -> Typed:
+        return _made(
+            Operation(symbol, tuple(each.expression for each in operands)), kind or _common(operands), operands
+        )
 
     return make
-
-
-def _comparison(term: Term, operands: Sequence[Typed]) -> Typed:
-    _numbers(term, operands, term.symbol)
-    return _made(Operation(term.symbol, tuple(each.expression for each in operands)), "bool", operands)
 
 
 def _equality(term: Term, operands: Sequence[Typed]) -> Typed:
@@ -209,48 +221,18 @@ def _agreement(symbol: str, left: Typed, right: Typed) -> Typed:
     return _made(Operation(symbol, (left.number, right.number)), "bool", (left, right), levels=2, nodes=7)
 
 
-def _iff(term: Term, operands: Sequence[Typed]) -> Typed:
-    _conditions(term, operands, term.symbol)
-    return _agreement("==", *operands)
-
-
-def _implies(term: Term, operands: Sequence[Typed]) -> Typed:
-    _conditions(term, operands, term.symbol)
-    return _joined("or", (_negation(operands[0]), operands[1]))
-
-
-def _junction(symbol: str) -> Callable[[Term, Sequence[Typed]], Typed]:
-    def make(term: Term, operands: Sequence[Typed]) -> Typed:
-        _conditions(term, operands, term.symbol)
-        return _joined(symbol, operands)
-
-    return make
-
-
 def _joined(symbol: str, operands: Sequence[Typed]) -> Typed:
     """A conjunction or a disjunction, flat, without what does not matter."""
     decisive = Boolean(symbol == "or")
+    if any(operand.expression == decisive for operand in operands):
+        return Typed(decisive, "bool")
     kept = [operand for operand in operands if not isinstance(operand.expression, Boolean)]
-    if any(operand.expression == decisive for operand in operands) or not kept:
-        return Typed(decisive if any(each.expression == decisive for each in operands) else _opposite(decisive), "bool")
+    if not kept:
+        return Typed(Boolean(symbol == "and"), "bool")
     if len(kept) == 1:
         return kept[0]
-    parts = tuple(part for operand in kept for part in _parts(symbol, operand.expression))
+    parts = tuple(part for operand in kept for part in joined_parts(symbol, operand.expression))
     return _made(Operation(symbol, parts), "bool", kept)
-
-
-def _parts(symbol: str, expression: Expression) -> Iterator[Expression]:
-    same = isinstance(expression, Operation) and expression.symbol == symbol
-    yield from expression.children if same else (expression,)
-
-
-def _opposite(truth: Boolean) -> Boolean:
-    return Boolean(not truth.literal)
-
-
-def _not(term: Term, operands: Sequence[Typed]) -> Typed:
-    _conditions(term, operands, term.symbol)
-    return _negation(operands[0])
 
 
 def _negation(condition: Typed) -> Typed:
@@ -258,18 +240,16 @@ def _negation(condition: Typed) -> Typed:
 
     The opposite of an order such as < is left as `not`, for both are false of what is no number.
     """
-    if isinstance(condition.expression, Boolean):
-        return Typed(_opposite(condition.expression), "bool")
     if condition.bit is not None:
-        return Typed(Operation("==", (condition.bit, _ZERO)), "bool", None, condition.size, condition.depth)
-    expression = condition.expression
-    if isinstance(expression, Operation) and expression.symbol in _OPPOSITE:
-        return Typed(
-            Operation(_OPPOSITE[expression.symbol], expression.operands), "bool", None, condition.size, condition.depth
-        )
-    if isinstance(expression, Operation) and expression.symbol == "not":
-        return Typed(expression.operands[0], "bool", None, condition.size, condition.depth)
-    return _made(Operation("not", (expression,)), "bool", (condition,))
+        return replace(condition, expression=Operation("==", (condition.bit, _ZERO)), bit=None)
+    match condition.expression:
+        case Boolean(literal):
+            return Typed(Boolean(not literal), "bool")
+        case Operation("==" | "!=" as symbol, operands):
+            return replace(condition, expression=Operation("!=" if symbol == "==" else "==", operands))
+        case Operation("not", (operand,)):
+            return replace(condition, expression=operand)
+    return _made(Operation("not", (condition.expression,)), "bool", (condition,))
 
 
 def _choice(term: Term, operands: Sequence[Typed]) -> Typed:
@@ -287,15 +267,14 @@ def _choice(term: Term, operands: Sequence[Typed]) -> Typed:
     return _made(chosen, "double" if "double" in (then.kind, otherwise.kind) else "int", operands)
 
 
-def _round(term: Term, operands: Sequence[Typed]) -> Typed:
-    _numbers(term, operands, "round")
+def _round(_term: Term, operands: Sequence[Typed]) -> Typed:
     raised = Operation("+", (operands[0].expression, Number(0.5)))
     return _made(Operation("floor", (raised,)), "int", operands, levels=2, nodes=3)
 
 
-def _power(term: Term, operands: Sequence[Typed]) -> Typed:
+def _power(_term: Term, operands: Sequence[Typed]) -> Typed:
     """A power; of whole numbers it is one, and a negative exponent is an error, as in PRISM: here it is infinite."""
-    kind = _numbers(term, operands, "pow")
+    kind = _common(operands)
     base, exponent = operands
     power = Operation("^", (base.expression, exponent.expression))
     if kind == "double" or isinstance(exponent.expression, Number):
@@ -304,9 +283,8 @@ def _power(term: Term, operands: Sequence[Typed]) -> Typed:
     return _made(_erring(negative, power), kind, operands, levels=2, copies=2, nodes=7)
 
 
-def _remainder(term: Term, operands: Sequence[Typed]) -> Typed:
+def _remainder(_term: Term, operands: Sequence[Typed]) -> Typed:
     """`mod(a, b)`, from 0 up to b - 1; a divisor that is not positive is an error, as in PRISM: here it is infinite."""
-    _wholes(term, operands, "mod")
     value, divisor = (each.expression for each in operands)
     whole = Operation("*", (divisor, Operation("floor", (Operation("/", (value, divisor)),))))
     rest = Operation("+", (value, Operation("-", (whole,))))
@@ -320,32 +298,28 @@ def _erring(wrong: Expression, right: Expression) -> Expression:
     return Operation("if", (wrong, Operation("/", (_ONE, _ZERO)), right))
 
 
-def _logarithm(term: Term, operands: Sequence[Typed]) -> Typed:
-    _numbers(term, operands, "log")
+def _logarithm(_term: Term, operands: Sequence[Typed]) -> Typed:
     logs = tuple(Operation("log", (each.expression,)) for each in operands)
     return _made(Operation("/", logs), "double", operands, levels=2, nodes=3)
 
 
-_OPERATIONS: Final[Mapping[str, Callable[[Term, Sequence[Typed]], Typed]]] = {
-    "?": _choice,
-    "=>": _implies,
-    "<=>": _iff,
-    "|": _junction("or"),
-    "&": _junction("and"),
-    "!": _not,
-    "=": _equality,
-    "!=": _equality,
-    **dict.fromkeys(("<", "<=", ">", ">="), _comparison),
-    "+": _arithmetic("+"),
-    "*": _arithmetic("*"),
-    "/": _arithmetic("/", "double"),
-    "-": _arithmetic("-"),
-    "min": _arithmetic("min"),
-    "max": _arithmetic("max"),
-    "floor": _arithmetic("floor", "int"),
-    "ceil": _arithmetic("ceil", "int"),
-    "round": _round,
-    "pow": _power,
-    "mod": _remainder,
-    "log": _logarithm,
+# What the operands of each operation must be, and what is made of them.
+_OPERATIONS: Final[Mapping[str, tuple[_Needs, _Make]]] = {
+    "?": ("", _choice),
+    "=>": ("conditions", lambda _, operands: _joined("or", (_negation(operands[0]), operands[1]))),
+    "<=>": ("conditions", lambda _, operands: _agreement("==", *operands)),
+    "|": ("conditions", lambda _, operands: _joined("or", operands)),
+    "&": ("conditions", lambda _, operands: _joined("and", operands)),
+    "!": ("conditions", lambda _, operands: _negation(operands[0])),
+    "=": ("", _equality),
+    "!=": ("", _equality),
+    **{symbol: ("numbers", _applied(symbol, "bool")) for symbol in ("<", "<=", ">", ">=")},
+    **{symbol: ("numbers", _applied(symbol)) for symbol in ("+", "*", "-", "min", "max")},
+    "/": ("numbers", _applied("/", "double")),
+    "floor": ("numbers", _applied("floor", "int")),
+    "ceil": ("numbers", _applied("ceil", "int")),
+    "round": ("numbers", _round),
+    "pow": ("numbers", _power),
+    "mod": ("whole numbers", _remainder),
+    "log": ("numbers", _logarithm),
 }

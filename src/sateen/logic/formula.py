@@ -1,16 +1,17 @@
 """Formulas of signal temporal logic: an immutable tree, and what can be said of it without a path.
 
-Every kind of node is final. `Formula` is the public face: a tree and how it is read (`end`). When a formula holds is
-said in `monitor.py`; how it is written, in `parser.py`.
+Every kind of node is final. `!`, `&`, `|`, `F` and `U` have their semantics in `monitor.py`, and in the engine; every
+other operator says in its `meaning` what it stands for. `Formula` is the public face: a tree and how it is read
+(`end`). How it is written is said in `parser.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal, localcontext
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from sateen.core.errors import FormulaError
 from sateen.core.text import number_text
@@ -30,8 +31,11 @@ __all__ = [
     "Node",
     "Not",
     "Or",
+    "Timed",
     "Truth",
     "Until",
+    "delays_in",
+    "negated",
     "subformulas",
 ]
 
@@ -63,16 +67,38 @@ class Interval:
 ALWAYS: Final = Interval()
 
 
+@dataclass(frozen=True, slots=True)
 class Node:
     """A subformula."""
 
-    __slots__ = ()
     binding: ClassVar[int] = _ATOM
 
     @property
     def children(self) -> tuple[Node, ...]:
         """The subformulas directly below, from left to right."""
         return ()
+
+    @property
+    def meaning(self) -> Node:
+        """What a derived operator stands for; any other node stands for itself."""
+        return self
+
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        """The same kind of node, with every child changed."""
+        changed: dict[str, object] = {}
+        for each in fields(self):
+            part = getattr(self, each.name)
+            if isinstance(part, Node):
+                changed[each.name] = change(part)
+            elif isinstance(part, tuple):
+                changed[each.name] = tuple(map(change, part))
+        return replace(self, **changed)
+
+    @property
+    def core(self) -> Node:
+        """The same formula without derived operators."""
+        meaning = self.meaning
+        return self.mapped(lambda child: child.core) if meaning is self else meaning.core
 
     def _inside(self, operand: Node, least: int) -> str:
         """The text of an operand, in brackets if it binds more loosely than `least`."""
@@ -111,7 +137,7 @@ class Not(Node):
         return (self.operand,)
 
     def __str__(self) -> str:
-        return f"!{self._inside(self.operand, _PREFIX) if not isinstance(self.operand, Atom) else f'({self.operand})'}"
+        return f"!({self.operand})" if isinstance(self.operand, Atom) else f"!{self._inside(self.operand, _PREFIX)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +146,17 @@ class _Joined(Node):
 
     operands: tuple[Node, ...]
     sign: ClassVar[str]
+
+    @classmethod
+    def of(cls, operands: Iterable[Node]) -> Node:
+        """The operands joined, without `true` and `false`: their truth is known even where nothing else is."""
+        parts, neutral = tuple(operands), Truth(cls is And)
+        if negated(neutral) in parts:
+            return negated(neutral)
+        kept = tuple(part for part in parts if not isinstance(part, Truth))
+        if len(kept) > 1:
+            return cls(kept)
+        return kept[0] if kept else neutral
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -163,6 +200,10 @@ class Implies(_Pair):
 
     binding: ClassVar[int] = _IMPLIES
 
+    @property
+    def meaning(self) -> Node:
+        return Or((Not(self.left), self.right))
+
     def __str__(self) -> str:
         return f"{self._inside(self.left, _IMPLIES + 1)} -> {self._inside(self.right, _IMPLIES)}"
 
@@ -172,6 +213,10 @@ class Iff(_Pair):
     """`φ <-> ψ`, left-associative."""
 
     binding: ClassVar[int] = _IFF
+
+    @property
+    def meaning(self) -> Node:
+        return Or((And((self.left, self.right)), And((Not(self.left), Not(self.right)))))
 
     def __str__(self) -> str:
         return f"{self._inside(self.left, _IFF)} <-> {self._inside(self.right, _IFF + 1)}"
@@ -184,28 +229,32 @@ class _Windowed(Node):
     window: Interval
     operand: Node
     binding: ClassVar[int] = _PREFIX
-    letter: ClassVar[str]
+    sign: ClassVar[str]
 
     @property
     def children(self) -> tuple[Node, ...]:
         return (self.operand,)
 
     def __str__(self) -> str:
-        return f"{self.letter}{self.window} {self._inside(self.operand, _PREFIX)}"
+        return f"{self.sign}{self.window} {self._inside(self.operand, _PREFIX)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Eventually(_Windowed):
     """`F[a,b] φ`: φ at some time of the window."""
 
-    letter: ClassVar[str] = "F"
+    sign: ClassVar[str] = "F"
 
 
 @dataclass(frozen=True, slots=True)
 class Globally(_Windowed):
     """`G[a,b] φ`: φ at every time of the window."""
 
-    letter: ClassVar[str] = "G"
+    sign: ClassVar[str] = "G"
+
+    @property
+    def meaning(self) -> Node:
+        return Not(Eventually(self.window, Not(self.operand)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +271,24 @@ class Until(Node):
         return (self.left, self.right)
 
     def __str__(self) -> str:
-        return f"{_operand_of_until(self.left)} U{self.window} {_operand_of_until(self.right)}"
+        # Atoms need no brackets beside U, but readers do.
+        left, right = (str(side) if isinstance(side, Truth) else f"({side})" for side in self.children)
+        return f"{left} U{self.window} {right}"
 
 
-def _operand_of_until(node: Node) -> str:
-    """Atoms need no brackets beside U, but readers do."""
-    return str(node) if isinstance(node, Truth) else f"({node})"
+Timed: TypeAlias = Eventually | Globally | Until
+
+
+def negated(node: Node) -> Node:
+    """The negation: the opposite of a truth value, and the operand of a negation."""
+    if isinstance(node, Truth):
+        return Truth(not node.value)
+    return node.operand if isinstance(node, Not) else Not(node)
+
+
+def delays_in(expression: Expression) -> list[Delayed]:
+    """The delayed values that an expression reads, each once, in order."""
+    return list(dict.fromkeys(leaf for leaf in in_order(expression) if isinstance(leaf, Delayed)))
 
 
 def subformulas(node: Node) -> Iterator[Node]:
@@ -266,17 +327,26 @@ class Formula:
         return horizon if self.end is None else min(horizon, self.end)
 
     @property
+    def comparisons(self) -> list[Expression]:
+        """What its atoms compare, in order."""
+        return [node.comparison for node in subformulas(self.root) if isinstance(node, Atom)]
+
+    @property
     def species(self) -> tuple[str, ...]:
         """The names its atoms read, each once, in order; a model or a path tells which of them are parameters."""
-        atoms = (node for node in subformulas(self.root) if isinstance(node, Atom))
-        return tuple(dict.fromkeys(name for atom in atoms for name in atom.comparison.names))
+        return tuple(dict.fromkeys(name for comparison in self.comparisons for name in comparison.names))
 
     @property
     def delays(self) -> tuple[Delayed, ...]:
         """The delayed values its atoms read, each once, in order."""
-        atoms = (node for node in subformulas(self.root) if isinstance(node, Atom))
-        leaves = (leaf for atom in atoms for leaf in in_order(atom.comparison))
-        return tuple(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Delayed)))
+        return tuple(dict.fromkeys(leaf for comparison in self.comparisons for leaf in delays_in(comparison)))
+
+    @property
+    def measures(self) -> list[float]:
+        """All that measures time in it: the finite bounds of its windows, its delays, and its end."""
+        windows = [node.window for node in subformulas(self.root) if isinstance(node, Timed)]
+        bounds = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
+        return bounds + [leaf.lag for leaf in self.delays] + ([] if self.end is None else [self.end])
 
     def __invert__(self) -> Formula:
         return Formula(Not(self.root), self.end)
@@ -312,7 +382,7 @@ class Formula:
 def _reach(node: Node) -> Decimal:
     """The sum of the bounds along the longest branch, as decimals: 0.7 and 0.1 reach 0.8."""
     below = max((_reach(child) for child in node.children), default=Decimal(0))
-    if not isinstance(node, Eventually | Globally | Until):
+    if not isinstance(node, Timed):
         return below
     with localcontext(prec=1000):
         return below + Decimal(repr(float(node.window.high)))

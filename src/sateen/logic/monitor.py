@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -23,28 +23,14 @@ from sateen.core.errors import FormulaError, MissingValueError, nearest
 from sateen.core.path import Path, Verdict
 from sateen.core.registry import call_provider
 from sateen.core.text import number_text, values_text
-from sateen.language.expression import Delayed, Expression, Operation, in_order
+from sateen.language.expression import Expression, Operation, Value
 from sateen.logic import intervals
-from sateen.logic.formula import (
-    And,
-    Atom,
-    Eventually,
-    Formula,
-    Globally,
-    Iff,
-    Implies,
-    Interval,
-    Node,
-    Not,
-    Or,
-    Truth,
-    Until,
-    subformulas,
-)
+from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
-__all__ = ["Explanation", "Row", "Span", "explain", "monitor"]
+__all__ = ["Explanation", "Row", "Span", "digits_after_point", "explain", "monitor"]
 
 _Set: TypeAlias = list[int]  # switches, as in intervals.py
+_Environment: TypeAlias = Mapping[str, Value] | Mapping[str | tuple[str, float], Value]
 _ALL: Final[_Set] = [0]
 _NONE: Final[_Set] = []
 
@@ -132,7 +118,7 @@ class Explanation:
             (str(row.node), row.depth, _drawn(row.holds, self.end), _drawn(row.unknown, self.end)) for row in self.rows
         ]
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> object:
         """A row for every subformula over time: filled where it holds, hatched where unknown."""
         return call_provider("plot explanation", self.lanes, self.end, ax=ax)
 
@@ -165,8 +151,7 @@ class _Clock:
 
     def __init__(self, numbers: Iterable[float]) -> None:
         decimals = {number: Decimal(repr(number)) for number in numbers}
-        self.digits = max((-_exponent(decimal) for decimal in decimals.values()), default=0)
-        self.digits = max(self.digits, 0)
+        self.digits = max(map(digits_after_point, decimals.values()), default=0)
         self.ticks = {number: int(decimal.scaleb(self.digits)) for number, decimal in decimals.items()}
 
     def position(self, time: float) -> int:
@@ -188,10 +173,11 @@ class _Clock:
         return float(Fraction(position // 2, 10**self.digits))
 
 
-def _exponent(decimal: Decimal) -> int:
+def digits_after_point(decimal: Decimal) -> int:
+    """How many digits a number has after the point, trailing zeros left out."""
     exponent = decimal.normalize().as_tuple().exponent
     assert isinstance(exponent, int)
-    return exponent
+    return max(-exponent, 0)
 
 
 class _Evaluation:
@@ -199,11 +185,7 @@ class _Evaluation:
 
     def __init__(self, formula: Formula, path: Path) -> None:
         times = path.times.tolist()
-        windows = [node.window for node in subformulas(formula.root) if isinstance(node, Eventually | Globally | Until)]
-        bounds = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
-        lags = [leaf.lag for leaf in formula.delays]
-        ends = [path.end] if formula.end is None else [path.end, formula.end]
-        self.clock = _Clock([*times, *bounds, *lags, *ends])
+        self.clock = _Clock([*times, path.end, *formula.measures])
         self.path = path
         self.jumps = [self.clock.position(time) for time in times]
         self.last = None if formula.end is None else self.clock.position(formula.end)
@@ -230,19 +212,15 @@ class _Evaluation:
                 return self._fold(intervals.intersection, operands)
             case Or(operands):
                 return self._fold(intervals.union, operands)
-            case Implies(left, right):
-                return self.both(Or((Not(left), right)))
-            case Iff(left, right):
-                return self.both(Or((And((left, right)), And((Not(left), Not(right))))))
             case Eventually(window, operand):
                 certain, possible = self.both(operand)
                 return _pair(lambda x: self._eventually(window, x), (certain,), (possible,))
-            case Globally(window, operand):
-                return self.both(Not(Eventually(window, Not(operand))))
             case Until(window, left, right):
                 (sure_left, maybe_left), (sure_right, maybe_right) = self.both(left), self.both(right)
                 return _pair(lambda x, y: self._until(window, x, y), (sure_left, sure_right), (maybe_left, maybe_right))
-        raise TypeError(f"{type(node).__name__} is no kind of formula")
+        if node.meaning is node:
+            raise TypeError(f"{type(node).__name__} is no kind of formula")
+        return self.both(node.meaning)
 
     def _fold(self, join: Callable[..., int], operands: tuple[Node, ...]) -> tuple[_Set, _Set]:
         result = self.both(operands[0])
@@ -278,9 +256,9 @@ class _Evaluation:
         last = self.clock.position(self.path.end)
         return _known_until(holds, last, False), _known_until(holds, last, True)
 
-    def _environment(self, comparison: Expression) -> tuple[list[int], Mapping[Any, Any]]:
+    def _environment(self, comparison: Expression) -> tuple[list[int], _Environment]:
         """The positions at which the atom may change, and the values of what it reads there."""
-        delays = {leaf for leaf in in_order(comparison) if isinstance(leaf, Delayed)}
+        delays = delays_in(comparison)
         if not delays:
             return self.jumps, self.values
         shifts = {0: self.jumps}
@@ -289,14 +267,14 @@ class _Evaluation:
             shifts[shift] = [position + shift for position in self.jumps]
         positions = sorted({position for shifted in shifts.values() for position in shifted})
         current = {shift: _latest(shifted, positions) for shift, shifted in shifts.items()}
-        environment: dict[Any, Any] = {
+        environment: dict[str | tuple[str, float], Value] = {
             name: value[current[0]] if isinstance(value, np.ndarray) else value for name, value in self.values.items()
         }
         for leaf in delays:
             environment[leaf.name, leaf.lag] = self.values[leaf.name][current[self.clock.position(leaf.lag)]]
         return positions, environment
 
-    def _truth(self, comparison: Expression, positions: list[int], environment: Mapping[Any, Any]) -> Any:
+    def _truth(self, comparison: Expression, positions: list[int], environment: _Environment) -> Value:
         assert isinstance(comparison, Operation)
         left, right = (side.evaluate(environment) for side in comparison.operands)
         undefined = np.broadcast_to(np.isnan(left) | np.isnan(right), len(positions))
@@ -308,7 +286,7 @@ class _Evaluation:
             )
         return comparison.evaluate(environment)
 
-    def _first_seen(self, undefined: Any, positions: list[int]) -> int | None:
+    def _first_seen(self, undefined: Value, positions: list[int]) -> int | None:
         """The first index at which something is undefined for a time, however short, within what is known."""
         known = math.inf if self.path.absorbed else self.clock.position(self.path.end)
         for index in np.flatnonzero(undefined).tolist():
@@ -331,9 +309,9 @@ def _latest(shifted: list[int], positions: list[int]) -> list[int]:
     return indices
 
 
-def _values(formula: Formula, path: Path) -> dict[str, Any]:
+def _values(formula: Formula, path: Path) -> dict[str, Value]:
     """The columns and parameters of the path, after a check that they are all that the formula reads."""
-    values: dict[str, Any] = {**path.values, **{name: path.column(name) for name in path.species}}
+    values: dict[str, Value] = {**path.values, **{name: path.column(name) for name in path.species}}
     for name in formula.species:
         if name not in values:
             hint = nearest(name, values) or f"it has {', '.join(values)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lark import Token, v_args
@@ -32,6 +32,7 @@ from sateen.logic.formula import (
     Node,
     Not,
     Or,
+    Timed,
     Truth,
     Until,
 )
@@ -167,22 +168,10 @@ class _Reader:
         self.replacements = {name: number(float(value)) for name, value in constants.items()}
 
     def node(self, raw: Node) -> Node:
-        match raw:
-            case Atom(comparison):
-                return Atom(self.atom(comparison))
-            case Not(operand):
-                return Not(self.node(operand))
-            case And(operands):
-                return And(tuple(map(self.node, operands)))
-            case Or(operands):
-                return Or(tuple(map(self.node, operands)))
-            case Implies(left, right) | Iff(left, right):
-                return type(raw)(self.node(left), self.node(right))
-            case Eventually(window, operand) | Globally(window, operand):
-                return type(raw)(self.window(window), self.node(operand))
-            case Until(window, left, right):
-                return Until(self.window(window), self.node(left), self.node(right))
-        return raw
+        if isinstance(raw, Atom):
+            return Atom(self.atom(raw.comparison))
+        resolved = replace(raw, window=self.window(raw.window)) if isinstance(raw, Timed) else raw
+        return resolved.mapped(self.node)
 
     def atom(self, comparison: Expression) -> Expression:
         resolved = self.delays(comparison).substitute(self.replacements)
@@ -227,7 +216,7 @@ class _Reader:
         name = str(last).strip("`")
         if name not in self.constants:
             known = nearest(name, self.constants)
-            remedy = known or f'give it one: stl(..., constants={{"{name}": 10}})'
+            remedy = known or f'give it one: {{constants={{"{name}": 10}}}}'
             raise FormulaError(f"the bound {name} has no value", self.text, position, remedy)
         if (value := float(self.constants[name])) < 0:
             raise FormulaError(f"the bound {name} = {value:g} is negative", self.text, position)

@@ -1,21 +1,24 @@
-"""Models in Antimony, read through Antimony's own library: its SBML is what is simulated.
+"""Models in Antimony, read through its library: the SBML that it makes is what is simulated.
 
 A text is looked over first: it must not import other files, nor hold lines so long that the library takes minutes over
-them. The library keeps what it read in a place of its own, which is emptied before and after, one text at a time.
+them. The library keeps what it read in a global store, which is emptied before and after, one text at a time.
 """
 
 from __future__ import annotations
 
 import re
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from sateen.core.errors import ModelError
+from sateen.model.model import Model
+from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
 from sateen.model.sbml_elements import Source
+from sateen.model.sbml_math import Element
 from sateen.model.sbml_safety import line_start
 
-__all__ = ["MAX_CHARACTERS", "read_antimony"]
+__all__ = ["MAX_CHARACTERS", "READER", "read_antimony"]
 
 MAX_CHARACTERS: Final = 100_000
 _LONGEST_LINE: Final = 2_000
@@ -25,7 +28,7 @@ _HIDDEN: Final = re.compile(r'```.*?(?:```|\Z)|"(?:[^"\\\n]|\\.)*"|//[^\n]*|#[^\
 # Looked for everywhere but in lines that are nothing but a comment: what is a string is for the library to say.
 _IMPORT: Final = re.compile(r'\bimport\b(?:\s|/\*(?:[^*]|\*(?!/))*\*/|(?://|#)[^\n]*\n)*"[^"\n]')
 
-# Functions of Antimony's own that someone may want as a name; without brackets behind, the library only says that the
+# Functions of Antimony that someone may want as a name; without brackets behind, the library only says that the
 # model is not valid.
 _FUNCTIONS: Final = re.compile(
     r"\b(abs|binomial|ceil|cos|delay|exp|exponential|factorial|floor|gamma|laplace|ln|log|lognormal|max|min|normal"
@@ -38,7 +41,7 @@ _DISTRIBUTIONS: Final = re.compile(
 
 
 def read_antimony(text: str) -> SbmlModel:
-    """The model that an Antimony text describes; what is wrong is told with its line.
+    """The model that an Antimony text describes; errors name the line.
 
     >>> epidemic = read_antimony('''
     ...     infect:  S + I -> 2 I; beta * S * I
@@ -73,18 +76,25 @@ def read_antimony(text: str) -> SbmlModel:
         raise ModelError(error.message, text, 0, error.remedy) from None
 
 
+def _read_model(text: str) -> Model:
+    return read_antimony(text).model
+
+
+READER: Final = ModelReader(_read_model)
+
+
 def _looked_over(text: str) -> str:
     """The text with its comments and strings blotted out, at the same length, once nothing in it is refused."""
     if len(text) > MAX_CHARACTERS:
         raise ModelError(f"an Antimony file of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
-    seen = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    seen = _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)
     if not seen.strip():
         raise ModelError(
             "an Antimony file that says nothing", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I"
         )
-    if found := _IMPORT.search(re.sub(r"(?m)^[ \t]*(?://|#).*$", lambda line: " " * len(line[0]), text)):
+    if imported := _IMPORT.search(re.sub(r"(?m)^[ \t]*(?://|#).*$", lambda line: " " * len(line[0]), text)):
         remedy = "put the text of the other file in its place"
-        raise ModelError("import is refused: a model is one file", text, found.start(), remedy)
+        raise ModelError("import is refused: a model is one file", text, imported.start(), remedy)
     start = depth = 0
     for line in seen.split("\n"):
         if len(line) > _LONGEST_LINE:
@@ -107,24 +117,25 @@ def _as_sbml(text: str, seen: str) -> str:
     antimony.clearPreviousLoads()
     try:
         if antimony.loadAntimonyString(text) < 0:
-            raise _told(text, seen, antimony.getLastError())
+            raise _library_error(text, seen, antimony.getLastError())
         return str(antimony.getSBMLString(antimony.getMainModuleName()))
     finally:
         antimony.clearPreviousLoads()
         antimony.freeAll()
 
 
-def _told(text: str, seen: str, said: str) -> ModelError:
-    """What the library said, with the line it names, and what to do about its own words."""
-    found = re.match(r"Error in model string, line (\d+):\s*(.*)", said, re.DOTALL)
-    line, message = (int(found[1]), found[2]) if found else (1, said)
+def _library_error(text: str, seen: str, message: str) -> ModelError:
+    """An error of the library, with the line it names, and what to do about its reserved words."""
+    line = 1
+    if placed := re.match(r"Error in model string, line (\d+):\s*(.*)", message, re.DOTALL):
+        line, message = int(placed[1]), placed[2]
     position = line_start(text, line)
     if reserved := re.match(r"'(\w+)' is a reserved word", message):
         return _reserved(text, seen, reserved[1])
     if unexpected := re.search(r"unexpected \"'(\w+)'(?: or '\w+')?\"", message):
         word = unexpected[1]
         place = re.compile(rf"\b{word}\b").search(seen, position)
-        remedy = f"{word} is a word of Antimony's own; if it is meant as a name, choose another, such as {word}_"
+        remedy = f"{word} is a reserved word of Antimony; if it is meant as a name, choose another, such as {word}_"
         return ModelError(f"{word} cannot stand here", text, place.start() if place else position, remedy)
     if bare := _FUNCTIONS.search(seen):
         return _reserved(text, seen, bare[1])
@@ -138,19 +149,18 @@ def _reserved(text: str, seen: str, word: str) -> ModelError:
     return ModelError(f"{word} cannot be used as a name", text, place.start() if place else 0, remedy)
 
 
-def _place(seen: str, element: Any) -> int:
+def _place(seen: str, element: Element) -> int:
     """Where the id of an element, or of one around it, stands in the text; the library numbers what has no name."""
     while getattr(element, "getElementName", lambda: "model")() != "model":
         for ask in ("getIdAttribute", "getVariable", "getSymbol"):
             name = getattr(element, ask, str)()
             if unnamed := re.fullmatch(r"_([JE])(\d+)", name):
                 mark = r"->|=>" if unnamed[1] == "J" else r"\bat\b"
-                places = [
-                    found.end(1) for found in re.finditer(rf"(?:^|;)([ \t]*)[^:;\n]*?(?:{mark})", seen, re.MULTILINE)
-                ]
-                return dict(enumerate(places)).get(int(unnamed[2]), 0)
+                statements = re.finditer(rf"(?:^|;)([ \t]*)[^:;\n]*?(?:{mark})", seen, re.MULTILINE)
+                places = dict(enumerate(statement.end(1) for statement in statements))
+                return places.get(int(unnamed[2]), 0)
             setting = rf"\b{name}\s*(?:'|:|=(?![=>]))"  # where it is set or labelled, rather than read
-            if name and (found := re.search(setting, seen) or re.search(rf"\b{name}\b", seen)):
-                return found.start()
+            if name and (place := re.search(setting, seen) or re.search(rf"\b{name}\b", seen)):
+                return place.start()
         element = element.getParentSBMLObject()
     return 0

@@ -1,16 +1,19 @@
-"""What can be told of a rate from its form alone, before any run."""
+"""What the form of a rate shows before any run: signs, zeros, and reactions that could drive a count below 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from sateen.language.expression import Boolean, Expression, Number, Operation
-from sateen.model.model import Transition
 
-__all__ = ["Fault", "consumption_fault", "negative_by_sign"]
+if TYPE_CHECKING:
+    from sateen.model.model import Transition
 
-_MOST_COUNTS = 20  # of a species that are tried one by one
+__all__ = ["Fault", "consumption_fault", "consumption_faults", "negative_by_sign"]
+
+_MOST_COUNTS: Final = 20  # of a species that are tried one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +25,21 @@ class Fault:
     fatal: bool
 
 
-def consumption_fault(transition: Transition) -> Fault | None:
-    """What is wrong with how a reaction's rate sees the species that it uses up, if anything is.
+def consumption_faults(transition: Transition) -> dict[str, Fault]:
+    """What is wrong with how a reaction's rate sees the species that it uses up, for each where something is.
 
     With too few of a species left the reaction must stop: its rate must be 0 there, or its guard false.
     """
-    faults = [fault for name, change in transition.change.items() for fault in _faults_of(transition, name, -change)]
+    faults = {name: _worst(_faults_of(transition, name, -change)) for name, change in transition.change.items()}
+    return {name: fault for name, fault in faults.items() if fault is not None}
+
+
+def consumption_fault(transition: Transition) -> Fault | None:
+    """The worst of `consumption_faults`, if there is one."""
+    return _worst(consumption_faults(transition).values())
+
+
+def _worst(faults: Iterable[Fault]) -> Fault | None:
     return max(faults, key=lambda fault: fault.fatal, default=None)
 
 

@@ -9,22 +9,23 @@ state at the very instant its trigger becomes true, and may also set variables t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
 from sateen.core.text import number_text
-from sateen.language.expression import COMPARISONS, Boolean, Expression, Name, Operation
+from sateen.language.expression import COMPARISONS, Expression, Name, Operation, Value, is_condition
+from sateen.model.readers import READERS, load_model, save_model
+from sateen.model.written import written
 
-__all__ = ["CLOCK", "Constant", "Event", "Model", "Parameter", "Transition", "Variable"]
+__all__ = ["CLOCK", "Constant", "Event", "Model", "Parameter", "Transition", "Variable", "names_read", "new_name"]
 
 CLOCK: Final = "time"  # the name under which triggers read the time
-_CONDITIONS: Final = (*COMPARISONS, "and", "or", "not", "if")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Variable:
         high = "" if self.high is None else f" to {self.high}"
         return f"a whole number{low}{high or (' on' if low else '')}"
 
-    def allows(self, values: Any) -> Any:
+    def allows(self, values: Value) -> Value:
         """Which of the values, an array of them or one, it can have."""
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
@@ -105,10 +106,8 @@ class Transition:
     @property
     def reads(self) -> tuple[str, ...]:
         """The names that its rate, its guard and its updates read, each once."""
-        expressions = [self.rate, *(value for _, value in self.update)]
-        if self.guard is not None:
-            expressions.append(self.guard)
-        return tuple(dict.fromkeys(name for expression in expressions for name in expression.names))
+        guard = () if self.guard is None else (self.guard,)
+        return _names_in((self.rate, *(value for _, value in self.update), *guard))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +133,7 @@ class Event:
     initially: bool = True
 
     def __post_init__(self) -> None:
-        symbol = self.trigger.symbol if isinstance(self.trigger, Operation) else None
-        if symbol not in _CONDITIONS and not isinstance(self.trigger, Boolean):
+        if not is_condition(self.trigger):
             raise ModelError(
                 f"the trigger of the event {self.name} is {self.trigger}, a number",
                 remedy="a trigger is a condition, such as X > 0",
@@ -144,6 +142,11 @@ class Event:
             if CLOCK in value.names:
                 raise ModelError(f"the event {self.name} sets {name} to {value}: only its trigger may read the time")
         self._clock_sides()
+
+    @property
+    def assigned_from(self) -> tuple[str, ...]:
+        """The names that its assignments read, each once."""
+        return _names_in(value for _, value in self.update)
 
     @property
     def thresholds(self) -> tuple[Expression, ...]:
@@ -205,18 +208,14 @@ class Model:
         >>> model.species, [parameter.name for parameter in model.parameters]
         (('S', 'I', 'R'), ['gamma', 'beta'])
         """
-        from sateen.model.reactions import read_reactions
-
-        return read_reactions(text)
+        return READERS[".sateen"].read(text)
 
     @staticmethod
-    def load(path: str | FilePath, *, constants: Mapping[str, Any] | None = None) -> Model:
+    def load(path: str | FilePath, *, constants: Mapping[str, object] | None = None) -> Model:
         """The model in a file; the suffix says in which language.
 
         `constants` gives values to those that a model in the PRISM language leaves open.
         """
-        from sateen.model.load import load_model
-
         return load_model(FilePath(path), constants)
 
     def save(self, path: str | FilePath) -> None:
@@ -224,8 +223,6 @@ class Model:
 
         Text, .sateen or .txt, reads back as an equal model; SBML is .xml or .sbml. What it cannot say is refused.
         """
-        from sateen.model.written import save_model
-
         save_model(self, FilePath(path))
 
     @property
@@ -242,13 +239,18 @@ class Model:
             *(parameter.name for parameter in self.parameters),
         )
 
+    @property
+    def happening(self) -> tuple[str, ...]:
+        """The names of what changes the state: transitions, then events."""
+        return (*(transition.name for transition in self.transitions), *(event.name for event in self.events))
+
     def values(self, theta: Mapping[str, float] | None = None) -> dict[str, float]:
         """The value of every parameter and constant under `theta`; where one is missing, an error that names it."""
         given = dict(theta or {})
         known = [parameter.name for parameter in self.parameters]
         for name, value in given.items():
             if name not in known:
-                raise MissingValueError(self._stranger(name, known))
+                raise MissingValueError(self._unknown(name, known))
             if not math.isfinite(value):
                 raise InputError(f"the parameter {name} is {value}; it must be a finite number")
         values: dict[str, float] = {}
@@ -284,17 +286,14 @@ class Model:
                 )
         known = {*self.names, CLOCK}
         for event in self.events:
-            read = [*event.trigger.names, *(name for _, value in event.update for name in value.names)]
-            if strangers := [name for name in read if name not in known]:
-                hint = nearest(strangers[0], known)
-                raise ModelError(f"the event {event.name} reads {strangers[0]}, which the model has not", remedy=hint)
-            if strangers := [name for name, _ in event.update if name not in self.species]:
-                raise ModelError(
-                    f"the event {event.name} sets {strangers[0]}, which is no variable of the model",
-                    remedy=nearest(strangers[0], self.species),
-                )
+            if unknown := [name for name in (*event.trigger.names, *event.assigned_from) if name not in known]:
+                message = f"the event {event.name} reads {unknown[0]}, which the model has not"
+                raise ModelError(message, remedy=nearest(unknown[0], known))
+            if unknown := [name for name, _ in event.update if name not in self.species]:
+                message = f"the event {event.name} sets {unknown[0]}, which is no variable of the model"
+                raise ModelError(message, remedy=nearest(unknown[0], self.species))
 
-    def _stranger(self, name: str, known: list[str]) -> str:
+    def _unknown(self, name: str, known: list[str]) -> str:
         if name in self.species:
             return f"{name} is a species; its initial count is a parameter only if the model says so: {name} = {name}0"
         if name in (constant.name for constant in self.constants):
@@ -307,8 +306,6 @@ class Model:
         return f"the parameter {name} has no value: {hint + ' If not, ' if hint else ''}give it one, {name}=..."
 
     def __str__(self) -> str:
-        from sateen.model.written import written
-
         return written(self)
 
     def __repr__(self) -> str:
@@ -316,3 +313,24 @@ class Model:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def new_name(name: str, taken: set[str]) -> str:
+    """`name`, with as many _ behind it as make it differ from those `taken`; it is then one of them."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def names_read(
+    variables: Iterable[Variable], transitions: Iterable[Transition], events: Iterable[Event] = ()
+) -> set[str]:
+    """Every name that the expressions of these parts of a model read."""
+    names = {*_names_in(variable.initial for variable in variables)}
+    names.update(*(transition.reads for transition in transitions))
+    return names.union(*((*event.trigger.names, *event.assigned_from) for event in events))
+
+
+def _names_in(expressions: Iterable[Expression]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for expression in expressions for name in expression.names))

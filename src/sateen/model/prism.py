@@ -1,6 +1,6 @@
 """Models in the PRISM language: continuous-time Markov chains, `ctmc`.
 
-The modules are put together at once: every command, and every combination of commands with a common action, becomes a
+The modules are combined at once: every command, and every combination of commands with a common action, becomes a
 Transition with a guard. Booleans are whole numbers 0 and 1. Constants without a value are parameters of the model,
 unless one is given; those that bound a variable must be given. Rewards are left out, with a note in `model.warnings`;
 whatever else changes the process and is not supported is refused by name.
@@ -8,22 +8,42 @@ whatever else changes the process and is not supported is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import product
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Final
 
 from sateen.core.errors import ModelError
-from sateen.language.expression import Expression, Name, Operation
-from sateen.language.grammar import Mistake
+from sateen.language.expression import (
+    Boolean,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    joined,
+    joined_parts,
+    literal_value,
+)
+from sateen.language.grammar import Mistake, pointed
 from sateen.language.prism_syntax import Term
-from sateen.language.prism_types import Kind, Scope, Typed
-from sateen.model.model import Constant, Model, Parameter
-from sateen.model.prism_modules import transitions
-from sateen.model.prism_names import Names
-from sateen.model.prism_text import Defined, Program, parse_program
+from sateen.language.prism_types import Kind, Scope, Typed, check_kind
+from sateen.model.checks import negative_by_sign
+from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
+from sateen.model.prism_names import Copy, Names
+from sateen.model.prism_text import Assigned, Command, Defined, Program, Update, parse_program
+from sateen.model.readers import ModelReader, read_file
 
-__all__ = ["PrismModel", "read_prism"]
+__all__ = ["READER", "PrismModel", "load_prism", "read_prism"]
+
+_MOST_TRANSITIONS: Final = 10_000
+_MOST_COMBINATIONS: Final = 100_000  # of commands, of which guards may exclude many
+_MOST_NODES: Final = 2_000_000  # of all their expressions together
+_ONE: Final = Number(1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +59,7 @@ class PrismModel:
         return tuple(self.scope.labels)
 
 
-def read_prism(text: str, *, constants: Mapping[str, Any] | None = None) -> PrismModel:
+def read_prism(text: str, *, constants: Mapping[str, object] | None = None) -> PrismModel:
     """The model that a text in the PRISM language describes; `constants` gives values to those without one.
 
     >>> queue = read_prism('''
@@ -64,13 +84,23 @@ def read_prism(text: str, *, constants: Mapping[str, Any] | None = None) -> Pris
     ('full',)
     """
     program = parse_program(text)
-    try:
+    with pointed(text, ModelError):
         return _assembled(text, program, dict(constants or {}))
-    except Mistake as mistake:
-        raise ModelError(mistake.message, text, mistake.position, mistake.remedy) from None
 
 
-def _assembled(text: str, program: Program, given: Mapping[str, Any]) -> PrismModel:
+def load_prism(path: Path, constants: Mapping[str, object] | None = None) -> PrismModel:
+    """The model in a file in the PRISM language, with its labels and formulas, for properties."""
+    return read_prism(read_file(path), constants=constants)
+
+
+def _read_model(text: str, *, constants: Mapping[str, object] | None) -> Model:
+    return read_prism(text, constants=constants).model
+
+
+READER: Final = ModelReader(_read_model, takes_constants=True)
+
+
+def _assembled(text: str, program: Program, given: Mapping[str, object]) -> PrismModel:
     if not program.modules:
         raise Mistake("this model has no module", len(text), "a module holds variables and commands")
     names = Names(program, given)
@@ -79,18 +109,14 @@ def _assembled(text: str, program: Program, given: Mapping[str, Any]) -> PrismMo
     if not any(copy.module.commands for copy in names.copies):
         remedy = "write one like  [] x<5 -> 1 : (x'=x+1);"
         raise Mistake("this model has no command", program.modules[0].position, remedy)
-    happening = transitions(names)
-    if not happening:
+    transitions = _transitions(names)
+    if not transitions:
         raise Mistake("nothing can happen in this model: no guard ever holds", program.modules[0].position)
-    read: list[Expression] = [variable.initial for variable in names.variables]
-    read += [
-        each for one in happening for each in (one.rate, one.guard, *dict(one.update).values()) if each is not None
-    ]
-    needed = names.needed(read)
+    needed = names.needed(names_read(names.variables, transitions))
     kept = {name: value for name, value in names.definitions.items() if name in names.values or name in needed}
     model = Model(
         names.variables,
-        happening,
+        transitions,
         tuple(Parameter(name) for name in names.constants if name in needed and name not in names.definitions),
         tuple(Constant(name, value) for name, value in kept.items()),
         warnings=tuple(
@@ -108,24 +134,19 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
     labels: dict[str, Typed] = {}
     for label in program.labels:
         labels[label.name] = _label(names, label, labels)
+    undefined = [name for name in names.constants if name not in names.definitions]
     opened: dict[str, tuple[Kind, Expression | None]] = {
-        name: (constant.kind, None)
-        for name, constant in names.constants.items()
-        if name not in names.definitions and name not in model.names
-    }
-    opened |= {
-        name: (names.constants[name].kind, value)
-        for name, value in names.definitions.items()
+        name: (names.constants[name].kind, names.definitions.get(name))
+        for name in (*undefined, *names.definitions)
         if name not in model.names
     }
-    starts = tuple(Operation("==", (Name(variable.name), variable.initial)) for variable in names.variables)
-    initial = starts[0] if len(starts) == 1 else Operation("and", starts)
+    starts = [Operation("==", (Name(variable.name), variable.initial)) for variable in names.variables]
     return Scope(
         MappingProxyType(meanings),
         MappingProxyType(labels),
         MappingProxyType(names.values),
         MappingProxyType(opened),
-        initial,
+        joined("and", starts),
     )
 
 
@@ -139,3 +160,181 @@ def _label(names: Names, label: Defined, before: Mapping[str, Typed]) -> Typed:
     if condition.kind != "bool":
         raise Mistake("a label is a condition, and this is a number", label.value.position, "compare it with something")
     return condition
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one alternative of a command does, ready to be combined with those of other modules."""
+
+    guard: tuple[Expression, ...]
+    rate: Expression
+    assigned: tuple[tuple[str, Expression], ...]
+    size: int
+    position: int
+
+
+def _transitions(names: Names) -> tuple[Transition, ...]:
+    """Every transition of the modules, which run in parallel, in the order of the text.
+
+    A command without an action runs alone. Commands with the same action run together, one of every module that knows
+    the action, wherever all their guards hold; their rates multiply. A module that knows the action, but has no command
+    of it enabled, blocks it.
+    """
+    steps = _Steps(names)
+    labelled: list[tuple[str, Transition]] = []
+    nodes = 0
+    for label, combined in steps.combinations():
+        transition = _transition(combined)
+        if transition is None:
+            continue
+        nodes += sum(step.size for step in combined)
+        if len(labelled) == _MOST_TRANSITIONS or nodes > _MOST_NODES:
+            raise _too_many(label, combined[0].position)
+        labelled.append((label, transition))
+    moving = [pair for pair in labelled if pair[1].change or pair[1].update]
+    # A jump that changes nothing is none, but a model needs something that can happen.
+    return _named(moving or labelled[:1], set(steps.actions))
+
+
+def _too_many(label: str, position: int) -> Mistake:
+    remedy = "its commands are combined with each other: make their guards, or the modules, fewer"
+    return Mistake(f"{label} leads to more transitions than can be run", position, remedy)
+
+
+class _Steps:
+    """The steps of every module by action."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.actions: dict[str, dict[str, list[_Step]]] = {}
+        self.order: list[tuple[str, _Step | None]] = []  # an action, where it first stands, or a step alone
+        for copy in names.copies:
+            for command in copy.module.commands:
+                self._add(copy, command)
+
+    def combinations(self) -> Iterator[tuple[str, tuple[_Step, ...]]]:
+        """What can happen together, with the action or the module it is called after."""
+        total = 0
+        for label, step in self.order:
+            if step is not None:
+                yield label, (step,)
+                continue
+            modules = self.actions[label].values()
+            total += math.prod(map(len, modules))
+            if total > _MOST_COMBINATIONS:
+                raise _too_many(f"the action {label}", next(iter(modules))[0].position)
+            for combined in product(*modules):
+                yield label, combined
+
+    def _add(self, copy: Copy, command: Command) -> None:
+        guard = self.names.read(command.guard, copy)
+        if guard.kind != "bool":
+            raise Mistake(
+                "a guard is true or false, and this is a number", command.guard.position, "compare it with something"
+            )
+        action = copy.new(command.action) if command.action else ""
+        if action and action not in self.actions:
+            self.order.append((action, None))
+            self.actions[action] = {}
+        known = self.actions[action].setdefault(copy.name, []) if action else []
+        for update in command.updates:
+            step = self._step(copy, bool(action), guard, update)
+            known.append(step)
+            if not action:
+                self.order.append((copy.name, step))
+
+    def _step(self, copy: Copy, shared: bool, guard: Typed, update: Update) -> _Step:
+        rate = Typed(_ONE, "int") if update.rate is None else self.names.read(update.rate, copy)
+        if rate.kind == "bool":
+            raise Mistake("a rate is a number, and this is true or false", update.position)
+        if negative_by_sign(rate.expression):
+            raise Mistake(f"the rate {rate.expression} is never positive", update.position, "change its sign")
+        if all(name in self.names.values for name in rate.expression.names):
+            known = float(rate.expression.evaluate(self.names.values))
+            if not 0.0 <= known < math.inf:
+                raise Mistake(f"the rate is {known:g}", update.position, "rates are finite and at least 0")
+        assigned: dict[str, Typed] = {}
+        for each in update.assigned:
+            name, value = self._assigned(copy, shared, each)
+            if name in assigned:
+                raise Mistake(f"{name} is assigned twice", each.position)
+            assigned[name] = value
+        size = guard.size + rate.size + sum(value.size for value in assigned.values())
+        pairs = tuple((name, value.number) for name, value in assigned.items())
+        conjuncts = () if guard.expression == Boolean(True) else joined_parts("and", guard.expression)
+        return _Step(conjuncts, rate.expression, pairs, size, update.position)
+
+    def _assigned(self, copy: Copy, shared: bool, assigned: Assigned) -> tuple[str, Typed]:
+        name = copy.new(assigned.name)
+        if name not in self.names.declared:
+            raise Mistake(f"{name} is not a variable", assigned.position, "only variables can be assigned")
+        owner, kind = self.names.owner(name), self.names.declared[name][0].kind
+        if owner is not None and owner != copy.name:
+            remedy = f"let {owner} do it, in a command with the same action"
+            raise Mistake(f"{copy.name} cannot change {name}, a variable of {owner}", assigned.position, remedy)
+        if owner is None and shared:
+            remedy = "as in PRISM: others may change it at the same time; leave the action out"
+            raise Mistake(f"a command with an action cannot change the global {name}", assigned.position, remedy)
+        value = self.names.read(assigned.value, copy)
+        check_kind(name, kind, value, assigned.value)
+        return name, value
+
+
+def _transition(steps: Sequence[_Step]) -> Transition | None:
+    """Steps that happen together, not yet named; None if their guards exclude each other."""
+    guards = tuple(dict.fromkeys(part for step in steps for part in step.guard))
+    fixed: dict[str, float] = {}
+    for part in guards:
+        if part == Boolean(False):
+            return None
+        if (equality := _equality(part)) and fixed.setdefault(*equality) != equality[1]:
+            return None
+    factors = [step.rate for step in steps if step.rate != _ONE]
+    rate = reduce(lambda left, right: Operation("*", (left, right)), factors) if factors else _ONE
+    guard = joined("and", guards) if guards else None
+    assigned = [(name, value) for step in steps for name, value in step.assigned if value != Name(name)]
+    changes = [_change(name, value, fixed) for name, value in assigned]
+    known = {name: change for (name, _), change in zip(assigned, changes, strict=True) if change is not None}
+    if len(known) < len(assigned):
+        return Transition("", rate, update=tuple(assigned), guard=guard)
+    return Transition(
+        "",
+        rate,
+        consumed=tuple((name, -change) for name, change in known.items() if change < 0),
+        produced=tuple((name, change) for name, change in known.items() if change > 0),
+        guard=guard,
+    )
+
+
+def _equality(condition: Expression) -> tuple[str, float] | None:
+    """The variable and the number of a condition `x == 3`."""
+    match condition:
+        case Operation("==", (Name(name), value)) | Operation("==", (value, Name(name))):
+            return None if (known := literal_value(value)) is None else (name, known)
+    return None
+
+
+def _change(name: str, value: Expression, fixed: Mapping[str, float]) -> int | None:
+    """What an assignment adds, if its form, or what the guard fixes, says that it is always the same."""
+    match value:
+        case Operation("+", (Name(read), step)) | Operation("+", (step, Name(read))) if read == name:
+            added = literal_value(step)
+        case _:
+            literal = literal_value(value)
+            added = literal - fixed[name] if literal is not None and name in fixed else None
+    return None if added is None else int(added)
+
+
+def _named(labelled: Sequence[tuple[str, Transition]], actions: set[str]) -> tuple[Transition, ...]:
+    """Calls them after their action, or their module, with numbers where there are several."""
+    counts = Counter(label for label, _ in labelled)
+    taken = {label for label in actions if counts[label] == 1}
+    numbers: dict[str, int] = {}
+    named = []
+    for label, transition in labelled:
+        name = label
+        if label not in taken:
+            numbers[label] = numbers.get(label, 0) + 1
+            name = new_name(f"{label}_{numbers[label]}", taken)
+        named.append(replace(transition, name=name))
+    return tuple(named)

@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final
+from typing import Final
 
 from sateen.core.errors import InputError, nearest
 from sateen.language.expression import Expression, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import FUNCTIONS, Term
-from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name
+from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name, without_value
 from sateen.model.model import Variable
-from sateen.model.prism_text import Declared, Defined, Module, Named, Program, Renamed
+from sateen.model.prism_text import Declared, Module, Named, Program, Renamed
 
 __all__ = ["Copy", "Names"]
 
 _LARGEST: Final = 2**53
-_SAME: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Copy:
 class Names:
     """Every name of a program and what it stands for; `given` are values for constants without one."""
 
-    def __init__(self, program: Program, given: Mapping[str, Any]) -> None:
+    def __init__(self, program: Program, given: Mapping[str, object]) -> None:
         self.formulas = {formula.name: formula for formula in program.formulas}
         self.constants = {constant.name: constant for constant in program.constants}
         self.copies = _copies(program.modules, set(self.formulas))
@@ -61,16 +60,16 @@ class Names:
         copy = self.declared[name][1]
         return None if copy is None else copy.name
 
-    def needed(self, expressions: Iterable[Expression]) -> set[str]:
-        """The constants that expressions read, by way of others too."""
-        found: set[str] = set()
-        waiting = [name for expression in expressions for name in expression.names]
+    def needed(self, names: Iterable[str]) -> set[str]:
+        """The constants among some names, and those that they read, by way of others too."""
+        needed: set[str] = set()
+        waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name in self.constants and name not in found:
-                found.add(name)
+            if name in self.constants and name not in needed:
+                needed.add(name)
                 waiting += self.definitions[name].names if name in self.definitions else ()
-        return found
+        return needed
 
     def _lookup(self, term: Term, copy: Copy | None) -> Typed:
         if term.symbol == "label":
@@ -83,12 +82,12 @@ class Names:
             return Typed.name(name, self.declared[name][0].kind)
         if name in self.constants:
             return Typed.name(name, self.constants[name].kind)
-        known = {**self.declared, **self.constants, **self.formulas}
+        known = (*self.declared, *self.constants, *self.formulas)
         shown = term if name == term.text else Term("name", term.position, text=name)
         raise unknown_name(shown, known, "variable, constant or formula")
 
     def _formula(self, term: Term, copy: Copy | None) -> Typed:
-        """A formula, put in before names are changed: they are changed in it too."""
+        """A formula, inlined before names are changed: they are changed in it too."""
         key = (term.text, id(copy))
         if key not in self._expanded:
             if term.text in self._expanding:
@@ -103,25 +102,27 @@ class Names:
             self._expanding.pop()
         return self._expanded[key]
 
-    def _definitions(self, given: Mapping[str, Any]) -> dict[str, Expression]:
+    def _definitions(self, given: Mapping[str, object]) -> dict[str, Expression]:
         """What every constant with a value is, each after those it reads."""
-        found = {name: number(value) for name, value in self._given(given).items()}
+        values = {name: number(value) for name, value in self._given(given).items()}
         for name, constant in self.constants.items():
             if constant.value is not None:
-                found[name] = self._definition(constant, constant.value)
-            elif name not in found and constant.kind == "bool":
-                remedy = f'give it one: constants={{"{name}": True}}, or --const {name}=1'
+                made = self._fixed(constant.value, None, f"the constant {name}")
+                check_kind(name, constant.kind, made, constant.value)
+                values[name] = made.number
+            elif name not in values and constant.kind == "bool":
+                remedy = f'give it one: {{constants={{"{name}": True}}}}'
                 raise Mistake(f"the bool constant {name} has no value", constant.position, remedy)
-        reads = {name: [each for each in value.names if each in found] for name, value in found.items()}
+        reads = {name: [each for each in value.names if each in values] for name, value in values.items()}
         try:
-            return {name: found[name] for name in TopologicalSorter(reads).static_order()}
+            return {name: values[name] for name in TopologicalSorter(reads).static_order()}
         except CycleError as error:
             circle: list[str] = error.args[1]
             position = self.constants[circle[0]].position
             raise Mistake(f"the constant {circle[0]} is defined by itself: {' -> '.join(circle)}", position) from None
 
-    def _given(self, given: Mapping[str, Any]) -> dict[str, float]:
-        found = {}
+    def _given(self, given: Mapping[str, object]) -> dict[str, float]:
+        numbers = {}
         for name, value in given.items():
             constant = self.constants.get(name)
             if constant is None:
@@ -131,18 +132,10 @@ class Names:
                 remedy = f"to give it elsewhere, leave it open: const {constant.kind} {name};"
                 raise Mistake(f"the constant {name} has a value already", constant.position, remedy)
             try:
-                found[name] = given_value(name, constant.kind, value)
+                numbers[name] = given_value(name, constant.kind, value)
             except ValueError as error:
                 raise Mistake(str(error), constant.position) from None
-        return found
-
-    def _definition(self, constant: Defined, value: Term) -> Expression:
-        made = self.read(value)
-        for name in made.expression.names:
-            if name in self.declared:
-                raise Mistake(f"the constant {constant.name} reads the variable {name}", value.position)
-        check_kind(constant.name, constant.kind, made, value)
-        return made.number
+        return numbers
 
     def _values(self) -> dict[str, float]:
         """The constants whose value is known."""
@@ -158,75 +151,72 @@ class Names:
         low, high = self._bounds(name, declared, copy)
         if declared.initial is None:
             return Variable(name, number(float(low or 0)), low, high)
-        made = self.read(declared.initial, copy)
+        noun = f"the initial value of {name}"
+        made = self._fixed(declared.initial, copy, noun, "it is fixed before the run begins")
         check_kind(name, declared.kind, made, declared.initial)
-        initial = made.number
-        for read in initial.names:
-            if read in self.declared:
-                message = f"the initial value of {name} reads the variable {read}"
-                raise Mistake(message, declared.initial.position, "it is fixed before the run begins")
-        if all(read in self.values for read in initial.names):
-            value = closed_value(made, declared.initial, self.values, f"the initial value of {name}")
-            if (low is not None and value < low) or (high is not None and value > high):
+        variable = Variable(name, made.number, low, high)
+        if all(read in self.values for read in made.number.names):
+            value = closed_value(made, declared.initial, self.values, noun)
+            if not variable.allows(value):
                 raise Mistake(f"{name} starts at {value:g}, outside [{low}..{high}]", declared.initial.position)
-        return Variable(name, initial, low, high)
+        return variable
+
+    def _fixed(self, term: Term, copy: Copy | None, noun: str, remedy: str = "") -> Typed:
+        """The typed expression of a term that is worked out before a run: it may read no variable."""
+        made = self.read(term, copy)
+        for name in made.expression.names:
+            if name in self.declared:
+                raise Mistake(f"{noun} reads the variable {name}", term.position, remedy)
+        return made
 
     def _bounds(self, name: str, declared: Declared, copy: Copy | None) -> tuple[int | None, int | None]:
         if declared.kind == "bool":
             return 0, 1
         if declared.low is None or declared.high is None:
             return None, None
-        bounds = []
-        for term in (declared.low, declared.high):
-            made = self.read(term, copy)
-            check_kind(f"the range of {name}", "int", made, term)
-            for read in made.expression.names:
-                if read in self.declared:
-                    raise Mistake(f"the range of {name} reads the variable {read}", term.position)
-            self._check_closed(made.expression, term, f"the range of {name}")
-            bounds.append(closed_value(made, term, self.values, f"the range of {name}"))
-        low, high = map(int, bounds)
+        low, high = (self._bound(term, copy, f"the range of {name}") for term in (declared.low, declared.high))
         if low > high or max(abs(low), abs(high)) > _LARGEST:
             raise Mistake(f"{name} has no value in the range [{low}..{high}]", declared.low.position)
         return low, high
 
-    def _check_closed(self, expression: Expression, term: Term, purpose: str) -> None:
-        """Refuses an expression that reads an open constant, by way of others perhaps."""
-        needed = self.needed([expression])
+    def _bound(self, term: Term, copy: Copy | None, noun: str) -> int:
+        made = self._fixed(term, copy, noun)
+        check_kind(noun, "int", made, term)
+        needed = self.needed(made.expression.names)
         for name in self.constants:
             if name in needed and name not in self.definitions:
-                remedy = f'give it one: constants={{"{name}": 5}}, or --const {name}=5'
-                raise Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
+                raise without_value(noun, name, term)
+        return int(closed_value(made, term, self.values, noun))
 
     def _check_once(self, program: Program) -> None:
         """Refuses a name that stands for two things."""
+        everywhere: tuple[Named, ...] = (*program.constants, *program.formulas, *program.variables)
+        names = [(each.name, each.position) for each in everywhere]
+        names += [(copy.new(each.name), each.position) for copy in self.copies for each in copy.module.variables]
         seen: set[str] = set()
-        alike = (*program.constants, *program.formulas, *program.variables)
-        everything: list[tuple[str, Named]] = [(each.name, each) for each in alike]
-        everything += [(copy.new(each.name), each) for copy in self.copies for each in copy.module.variables]
-        for name, where in everything:
+        for name, position in names:
             if name in seen:
-                raise Mistake(f"{name} is declared twice", where.position, "give one of them another name")
+                raise Mistake(f"{name} is declared twice", position, "give one of them another name")
             seen.add(name)
 
 
 def _copies(modules: tuple[Module | Renamed, ...], formulas: set[str]) -> tuple[Copy, ...]:
     """Every module as it takes part, in order."""
-    found: dict[str, Copy] = {each.name: Copy(each.name, each, _SAME) for each in modules if isinstance(each, Module)}
+    known: dict[str, Copy] = {each.name: Copy(each.name, each, {}) for each in modules if isinstance(each, Module)}
     order: dict[str, Copy] = {}
     for module in modules:
         if module.name in order:
             raise Mistake(f"two modules are called {module.name}", module.position, "give one of them another name")
         if isinstance(module, Renamed):
-            found[module.name] = _renamed(module, found, formulas)
-        order[module.name] = found[module.name]
+            known[module.name] = _renamed(module, known, formulas)
+        order[module.name] = known[module.name]
     return tuple(order.values())
 
 
-def _renamed(module: Renamed, found: Mapping[str, Copy], formulas: set[str]) -> Copy:
-    base = found.get(module.base.name)
+def _renamed(module: Renamed, known: Mapping[str, Copy], formulas: set[str]) -> Copy:
+    base = known.get(module.base.name)
     if base is None:
-        hint = nearest(module.base.name, found) or "a module that is renamed itself must stand before"
+        hint = nearest(module.base.name, known) or "a module that is renamed itself must stand before"
         raise Mistake(f"there is no module {module.base.name} to rename", module.base.position, hint)
     names: dict[str, str] = {}
     for old, new in module.names:
@@ -235,7 +225,7 @@ def _renamed(module: Renamed, found: Mapping[str, Copy], formulas: set[str]) -> 
         if old.name in FUNCTIONS:
             raise Mistake(f"the function {old.name} cannot be renamed here", old.position, "write the module out")
         if old.name in formulas:
-            remedy = "formulas are put in before names are changed: rename what the formula reads"
+            remedy = "formulas are inlined before names are changed: rename what the formula reads"
             raise Mistake(f"the formula {old.name} cannot be renamed", old.position, remedy)
         names[old.name] = new
     for variable in base.module.variables:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lark import Token, v_args
 
 from sateen.core.errors import ModelError
-from sateen.language.grammar import Language, Mistake
+from sateen.language.grammar import Language, Mistake, pointed
 from sateen.language.prism_syntax import EXPRESSIONS, FUNCTIONS, Term, TermBuilder, prism_hint, without_comments
 from sateen.language.prism_types import Kind
-from sateen.model.reactions import MAX_CHARACTERS
+from sateen.model.readers import MAX_CHARACTERS
 
 __all__ = [
     "Assigned",
@@ -26,6 +27,8 @@ __all__ = [
     "Update",
     "parse_program",
 ]
+
+Part: TypeAlias = Any  # what a rule of the grammar was made into: a token, a Term or one of the classes below
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,55 +112,33 @@ class Program:
 
 def parse_program(text: str) -> Program:
     """The parts of a model; ModelError, with a caret, where the text is no model or has what is not supported."""
-    try:
-        return _parsed(text)
-    except Mistake as mistake:
-        raise ModelError(mistake.message, text, mistake.position, mistake.remedy) from None
-
-
-def _parsed(text: str) -> Program:
-    if not isinstance(text, str):
-        raise ModelError(f"a model is written as text, not as {type(text).__name__}")
-    if len(text) > MAX_CHARACTERS:
-        raise ModelError(f"a model of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
-    said, rewards = _without_blocks(without_comments(text), "rewards")
-    said, systems = _without_blocks(said, "system")
-    try:
-        parts: dict[str, list[Any]] = _PROGRAMS.read(said, "program")
-    except ModelError as error:
-        raise ModelError(error.message, text, error.position, error.remedy) from None
-    _check_type(parts["type"])
-    constants, formulas, labels = (tuple(parts[kind]) for kind in ("constant", "formula", "label"))
-    variables, modules = tuple(parts["variable"]), tuple(parts["module"])
-    program = Program(constants, formulas, labels, variables, modules, tuple(map(_heading, rewards)))
-    for system in systems:
-        _check_system(system, program)
-    return program
+    _PROGRAMS.refuse_oversized(text)
+    with pointed(text, ModelError):
+        body, rewards = _without_blocks(without_comments(text), "rewards")
+        body, systems = _without_blocks(body, "system")
+        parts: dict[str, tuple[Part, ...]] = _PROGRAMS.read(body, "program")
+        _check_type(parts.pop("type"))
+        headings = [(re.match(r'\s*("\w+")', block), block.start_pos or 0) for block in rewards]
+        program = Program(**parts, rewards=tuple(Named(name[1] if name else "", start) for name, start in headings))
+        for system in systems:
+            _check_system(system, program)
+        return program
 
 
 def _without_blocks(text: str, word: str) -> tuple[str, list[Token]]:
     """The text with every `word ... endword` blotted out, and those blocks."""
     blocks: list[Token] = []
-    kept, place = [], 0
-    for found in re.finditer(rf"\b{word}\b", text):
-        if found.start() < place:
-            continue
-        end = text.find(f"end{word}", found.end())
-        if end < 0:
-            raise Mistake(f"this {word} is never closed", found.start(), f"it ends with end{word}")
-        stop = end + len(f"end{word}")
-        blocks.append(Token(word, text[found.end() : end], start_pos=found.start()))
-        kept += [text[place : found.start()], re.sub(r"[^\n]", " ", text[found.start() : stop])]
-        place = stop
-    return "".join([*kept, text[place:]]), blocks
+
+    def blotted(block: re.Match[str]) -> str:
+        if not block[2]:
+            raise Mistake(f"this {word} is never closed", block.start(), f"it ends with end{word}")
+        blocks.append(Token(word, block[1], start_pos=block.start()))
+        return re.sub(r"[^\n]", " ", block[0])
+
+    return re.sub(rf"(?s)\b{word}\b(.*?)(end{word}|\Z)", blotted, text), blocks
 
 
-def _heading(block: Token) -> Named:
-    heading = re.match(r'\s*("\w+")', block)
-    return Named(heading[1] if heading else "", block.start_pos or 0)
-
-
-def _check_type(kinds: list[Token]) -> None:
+def _check_type(kinds: Sequence[Token]) -> None:
     if not kinds:
         remedy = "write ctmc at its beginning; without it PRISM reads a model with choices, which has no probability"
         raise Mistake("this model does not say that it is a ctmc", 0, remedy)
@@ -220,35 +201,31 @@ _GRAMMAR: Final = (
 class _ProgramBuilder(TermBuilder):
     """The parts of a file by kind, each as (kind, part) until the file is whole."""
 
-    def program(self, *parts: tuple[str, Any]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {
-            kind: [] for kind in ("type", "constant", "formula", "label", "variable", "module")
-        }
-        for kind, part in parts:
-            found[kind].append(part)
-        return found
+    def program(self, *parts: tuple[str, Part]) -> dict[str, tuple[Part, ...]]:
+        kinds = ("type", "constants", "formulas", "labels", "variables", "modules")
+        return {kind: tuple(part for its_kind, part in parts if its_kind == kind) for kind in kinds}
 
     def type(self, word: Token) -> tuple[str, Token]:
         return "type", word
 
-    def constant(self, word: Token, *rest: Any) -> tuple[str, Defined]:
+    def constant(self, word: Token, *rest: Part) -> tuple[str, Defined]:
         kinds: dict[str, Kind] = {"int": "int", "double": "double", "bool": "bool"}
         kind: Kind = "int" if word == "const" else "double"
         if rest[0] in kinds:
             kind, rest = kinds[rest[0]], rest[1:]
         name, *value = rest
-        return "constant", Defined(self.checked(name), name.start_pos or 0, kind, value[0] if value else None)
+        return "constants", Defined(self.checked(name), name.start_pos or 0, kind, value[0] if value else None)
 
     def formula(self, name: Token, value: Term) -> tuple[str, Defined]:
-        return "formula", Defined(self.checked(name), name.start_pos or 0, "bool", value)
+        return "formulas", Defined(self.checked(name), name.start_pos or 0, "bool", value)
 
     def labelled(self, label: Token, value: Term) -> tuple[str, Defined]:
-        return "label", Defined(label.strip('"'), label.start_pos or 0, "bool", value)
+        return "labels", Defined(label.strip('"'), label.start_pos or 0, "bool", value)
 
     def global_(self, variable: Declared) -> tuple[str, Declared]:
-        return "variable", variable
+        return "variables", variable
 
-    def variable(self, name: Token, extent: tuple[Any, ...], init: Token | None = None, *start: Term) -> Declared:
+    def variable(self, name: Token, extent: tuple[Part, ...], init: Token | None = None, *start: Term) -> Declared:
         position = name.start_pos or 0
         initial = start[0] if start else None
         if len(extent) == 2:
@@ -257,36 +234,36 @@ class _ProgramBuilder(TermBuilder):
             raise Mistake("clocks are not supported", position, "they belong to a pta; a ctmc has none")
         return Declared(self.checked(name), position, "bool" if extent[0] == "bool" else "int", initial=initial)
 
-    def extent(self, *bounds: Any) -> tuple[Any, ...]:
+    def extent(self, *bounds: Part) -> tuple[Part, ...]:
         return bounds
 
-    def module(self, name: Token, *parts: Any) -> tuple[str, Module]:
+    def module(self, name: Token, *parts: Part) -> tuple[str, Module]:
         variables = tuple(part for part in parts if isinstance(part, Declared))
         commands = tuple(part for part in parts if isinstance(part, Command))
-        return "module", Module(self.checked(name), name.start_pos or 0, variables, commands)
+        return "modules", Module(self.checked(name), name.start_pos or 0, variables, commands)
 
     def renamed(self, name: Token, base: Token, *names: tuple[Named, str]) -> tuple[str, Renamed]:
         of = Named(str(base), base.start_pos or 0)
-        return "module", Renamed(self.checked(name), name.start_pos or 0, of, names)
+        return "modules", Renamed(self.checked(name), name.start_pos or 0, of, names)
 
     def renaming(self, old: Token, new: Token) -> tuple[Named, str]:
         return Named(str(old), old.start_pos or 0), str(new) if new in FUNCTIONS else self.checked(new)
 
-    def initial(self, word: Token, condition: Term) -> Any:
+    def initial(self, word: Token, condition: Term) -> Part:
         remedy = "give every variable its own value: x : [0..5] init 2;"
         raise Mistake("init ... endinit is not supported: a run begins in one state", word.start_pos or 0, remedy)
 
-    def command(self, *parts: Any) -> Command:
+    def command(self, *parts: Part) -> Command:
         *action, guard, updates = parts
         return Command(self.checked(action[0]) if action else "", guard, updates)
 
-    def updates(self, *alternatives: Any) -> tuple[Update, ...]:
+    def updates(self, *alternatives: Part) -> tuple[Update, ...]:
         return tuple(each for each in alternatives if isinstance(each, Update))
 
     def alternative(self, rate: Term, update: Update) -> Update:
         return replace(update, rate=rate, position=rate.position)
 
-    def update(self, *assigned: Any) -> Update:
+    def update(self, *assigned: Part) -> Update:
         first = assigned[0]
         if isinstance(first, Token):  # true: nothing changes
             return Update(None, (), first.start_pos or 0)
@@ -296,19 +273,19 @@ class _ProgramBuilder(TermBuilder):
         return Assigned(primed.rstrip("'"), primed.start_pos or 0, value)
 
 
-def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What the language of models can say of a token in the wrong place."""
-    if found is None:
+    if token is None:
         return "the text ends too soon", "a module ends with endmodule, a declaration or a command with ;"
     if before == "label":
-        return "the name of a label stands in double quotes", f'write  label "{str(found)[:40]}" = ...'
-    if "invariant" in (found, before):
+        return "the name of a label stands in double quotes", f'write  label "{str(token)[:40]}" = ...'
+    if "invariant" in (token, before):
         return "invariants are not supported", "they belong to a pta; a ctmc has none"
-    if found.type == "PRIMED":
+    if token.type == "PRIMED":
         return "an assignment stands in brackets", "write (x'=1), and join several with &: (x'=1) & (y'=2)"
-    if found.type in _BEGINNINGS and before is not None and before.type in _ENDINGS:
-        return f"a semicolon is missing before {str(found)[:40]!r}", "declarations and commands end with ;"
-    return prism_hint(found, before, text)
+    if token.type in _BEGINNINGS and before is not None and before.type in _ENDINGS:
+        return f"a semicolon is missing before {str(token)[:40]!r}", "declarations and commands end with ;"
+    return prism_hint(token, before, text)
 
 
 _BEGINNINGS: Final = {"MODULE", "ENDMODULE", "_LSQB", "CONST", "FORMULA", "LABEL", "GLOBAL", "TYPE", "NAME"}

@@ -1,4 +1,4 @@
-"""sateen's own model text, read.
+"""The reader of model text, the language of sateen.
 
     species S = 95, I = I0             # initial counts: numbers, parameters, or expressions of them
     species x = 0 in [-5, 10]          # bounds; an open end is (-inf, 10] or [0, inf)
@@ -20,36 +20,34 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from sateen.core.errors import ModelError, ModelWarning, nearest
 from sateen.language.expression import Expression, Name
-from sateen.model.checks import Fault, consumption_fault, negative_by_sign
-from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable
+from sateen.model.checks import consumption_faults, negative_by_sign
+from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
 from sateen.model.reactions_text import (
     MOST,
     NAME,
-    Bounds,
     Piece,
     assigned,
     bounded,
     guarded,
+    lines_of,
     mass_action,
     rate_of,
-    said_lines,
     sides_of,
     terms,
     triggered,
 )
+from sateen.model.readers import MAX_CHARACTERS, ModelReader
 
-__all__ = ["MAX_CHARACTERS", "consumption_faults", "mass_action", "read_reactions"]
+__all__ = ["READER", "mass_action", "read_reactions", "write_reactions"]
 
 Pairs: TypeAlias = "tuple[tuple[str, int], ...]"
 Assigned: TypeAlias = "tuple[tuple[str, Expression], ...]"
 
-MAX_CHARACTERS: Final = 200_000
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
 _LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
 _DECLARED: Final = re.compile(rf"\s*({NAME})\s*(?:=(?!=)(.*))?$", re.DOTALL)
@@ -65,7 +63,7 @@ def read_reactions(text: str) -> Model:
     if len(text) > MAX_CHARACTERS:
         raise ModelError(f"a model of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
     reader = _Reader(text)
-    for line in said_lines(text):
+    for line in lines_of(text):
         reader.line(line)
     model = reader.model()
     for doubt in model.warnings:
@@ -73,15 +71,28 @@ def read_reactions(text: str) -> Model:
     return model
 
 
-def consumption_faults(transition: Transition, variables: Mapping[str, Variable]) -> Iterator[tuple[str, Fault]]:
-    """What `consumption_fault` says of each of these variables that cannot be below 0, by its name."""
-    for name in (name for name in transition.change if name in variables and variables[name].low == 0):
-        consumed, produced = (
-            tuple(pair for pair in side if pair[0] == name) for side in (transition.consumed, transition.produced)
-        )
-        fault = consumption_fault(replace(transition, consumed=consumed, produced=produced))
-        if fault is not None:
-            yield name, fault
+def write_reactions(model: Model) -> str:
+    """The text of a model, read again and compared: the form can hold what no text says, such as a name with a `."""
+    text = str(model)
+    for name in (*model.names, *model.happening):
+        if not name.strip() or "`" in name or "\n" in name:
+            raise ModelError(f"the name {name!r} cannot be written as text", remedy="rename it")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            again = read_reactions(text)
+    except ModelError as error:
+        raise ModelError(f"as text this cannot be read: {error.message}", text, error.position, error.remedy) from None
+    for kind in ("variables", "transitions", "parameters", "constants", "events"):
+        for part, other in zip(getattr(model, kind), getattr(again, kind), strict=False):
+            if part != other:
+                raise ModelError(f"{part.name} is not the same once it is written as text and read")
+    if again != model:
+        raise ModelError("this model is not the same once it is written as text and read")
+    return text
+
+
+READER: Final = ModelReader(read_reactions, write_reactions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +170,7 @@ class _Reader:
             count = float(initial.evaluate({}))
             if not (count.is_integer() and abs(count) < MOST and (bounds or count >= 0)):
                 piece.fail(f"a count is a whole number{'' if bounds else ' from 0 on'}, not {initial}")
-            if not _within(count, (low, high)):
+            if not Variable(name, initial, low, high).allows(count):
                 piece.fail(f"{name} starts at {initial}, outside its bounds")
         return Variable(name, initial, low, high)
 
@@ -212,7 +223,8 @@ class _Reader:
         try:
             self.events[name] = Event(name, update, condition, initially), written, trigger
         except ModelError as error:
-            (trigger if CLOCK not in _read_by(update) else written).fail(error.message, error.remedy)
+            in_update = any(CLOCK in value.names for _, value in update)
+            (written if in_update else trigger).fail(error.message, error.remedy)
 
     def assignments(self, pieces: list[Piece]) -> Assigned:
         """What `x := x - 1, busy := 0` assigns."""
@@ -227,7 +239,7 @@ class _Reader:
                 number = float(update[name].evaluate({}))
                 if not number.is_integer():
                     value.fail(f"{name} is a whole number, and this is {update[name]}")
-                if not _within(number, (target.low, target.high)):
+                if not target.allows(number):
                     self._doubt(value, f"{name} := {update[name]} is outside the bounds of {name}")
         return tuple(update.items())
 
@@ -276,28 +288,23 @@ class _Reader:
         """Calls them r1, r2, ... by their place in the text."""
         taken = {reaction.transition.name for reaction in self.reactions}
         for place, reaction in enumerate(self.reactions):
-            name = f"r{place + 1}"
-            while name in taken:
-                name += "_"
             if not reaction.transition.name:
-                self.reactions[place] = replace(reaction, transition=replace(reaction.transition, name=name))
+                named = replace(reaction.transition, name=new_name(f"r{place + 1}", taken))
+                self.reactions[place] = replace(reaction, transition=named)
 
     def _check(self, reaction: _Reaction) -> None:
         transition = reaction.transition
         if negative_by_sign(transition.rate):
             reaction.rate.fail(f"the rate {transition.rate} is never positive", "rates are at least 0: change its sign")
-        doubtful = []
-        for name, fault in consumption_faults(transition, self.variables):
-            if name not in self.in_bounds:
-                doubtful.append(fault)
-                if fault.fatal:
-                    reaction.sides.fail(fault.message, fault.remedy)
-            elif (
-                fault.fatal or name in transition.rate.names
-            ):  # where there are bounds, a guard that keeps them is usual
-                doubtful.append(fault)
-        for fault in doubtful[:1]:
-            self._doubt(reaction.sides, f"{fault.message}; {fault.remedy}")
+        faults = {name: each for name, each in consumption_faults(transition).items() if self.variables[name].low == 0}
+        for name, fault in faults.items():
+            if fault.fatal and name not in self.in_bounds:
+                reaction.sides.fail(fault.message, fault.remedy)
+        for name, fault in faults.items():
+            # Where bounds are written, a guard that keeps them is usual.
+            if name not in self.in_bounds or fault.fatal or name in transition.rate.names:
+                self._doubt(reaction.sides, f"{fault.message}; {fault.remedy}")
+                break
 
     def _doubt(self, piece: Piece, message: str) -> None:
         self.doubts.append(f"line {piece.line}: {message}")
@@ -314,13 +321,13 @@ class _Reader:
             for name in reaction.transition.reads:
                 if name in ("t", CLOCK) and name not in self.where:
                     kind, where = "rates", reaction.rate
-                    if name in _read_by(reaction.transition.update):
+                    if any(name in value.names for _, value in reaction.transition.update):
                         kind, where = "assignments", reaction.sides
                     message = f"{name} is not declared, and {kind} cannot depend on time"
                     where.fail(message, f"if it is no time, declare it: parameter {name}")
                 self._known_or_parameter(name)
         for event, written, trigger in self.events.values():
-            for piece, names in ((written, _read_by(event.update)), (trigger, event.trigger.names)):
+            for piece, names in ((written, event.assigned_from), (trigger, event.trigger.names)):
                 for name in names:
                     if name == "t" and name not in self.where:
                         piece.fail("t is not declared", f"the clock is {CLOCK}; if t is no time: parameter t")
@@ -343,24 +350,11 @@ class _Reader:
 
     def _unused(self) -> None:
         """Doubts about declared parameters that nothing reads."""
-        values = [variable.initial for variable in self.variables.values()]
-        values += [constant.value for constant in self.constants.values()]
-        values += [event.trigger for event, _, _ in self.events.values()]
-        read = {name for value in values for name in value.names}
-        read |= {name for reaction in self.reactions for name in reaction.transition.reads}
-        read |= {name for event, _, _ in self.events.values() for name in _read_by(event.update)}
+        transitions = (reaction.transition for reaction in self.reactions)
+        read = names_read(self.variables.values(), transitions, (event for event, _, _ in self.events.values()))
+        read.update(*(constant.value.names for constant in self.constants.values()))
         undeclared = [name for name in self.parameters if name not in self.where]
         for name in self.parameters:
             if name not in read:
                 hint = nearest(name, undeclared[:_MOST_HINTS]).replace("did you mean", "was it meant by")
                 self._doubt(self.where[name], f"nothing uses the parameter {name}" + (f"; {hint}" if hint else ""))
-
-
-def _read_by(update: Assigned) -> tuple[str, ...]:
-    """The names that assignments read."""
-    return tuple(name for _, value in update for name in value.names)
-
-
-def _within(value: float, bounds: Bounds) -> bool:
-    low, high = bounds
-    return (low is None or low <= value) and (high is None or value <= high)

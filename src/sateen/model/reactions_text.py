@@ -1,4 +1,4 @@
-"""The phrases of sateen's own model text, each cut into its parts: what stands where, before any name is looked up.
+"""The phrases of model text, each cut into its parts: what stands where, before any name is looked up.
 
 `x = 0 in [0, 10]` has a value and bounds, `rate when guard` a rate and a guard, `X := 50 when time >= 25` assignments
 and a trigger. Every part is a Piece, which knows its place, so that every error can point there.
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
-from sateen.core.errors import ExpressionError, ModelError
-from sateen.language.expression import Expression, Name, Number, Operation, parse_condition, parse_expression
+from sateen.core.errors import ModelError
+from sateen.language.expression import Expression, Name, Number, Operation
+from sateen.language.grammar import parse_condition, parse_expression, pointed
 
 __all__ = [
     "MOST",
@@ -22,9 +23,9 @@ __all__ = [
     "assigned",
     "bounded",
     "guarded",
+    "lines_of",
     "mass_action",
     "rate_of",
-    "said_lines",
     "sides_of",
     "terms",
     "triggered",
@@ -40,6 +41,7 @@ _TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
 _TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
+_WHEN: Final = re.compile(r"\bwhen\b")
 _INITIALLY: Final = re.compile(r"\binitially\b\s*(\w*)\s*$")
 
 
@@ -91,24 +93,27 @@ class Piece:
                 begin = index + 1
         yield self.part(begin)
 
+    def cut(self, pattern: re.Pattern[str]) -> tuple[Piece, Piece | None]:
+        """The pieces before and behind the first match outside backquotes; the whole and None where there is none."""
+        match = pattern.search(self.masked())
+        return (self, None) if match is None else (self.part(0, match.start()), self.part(match.end()))
+
     def masked(self) -> str:
         """The text with every name in backquotes blotted out, at the same length."""
         return re.sub(r"`[^`]*`", lambda quoted: "`" * len(quoted[0]), self.text)
 
     def expression(self, condition: bool = False) -> Expression:
         """The tree of what it says; ModelError, with a caret, where it says none."""
-        try:
+        with pointed(self.whole, ModelError, self.start):
             return (parse_condition if condition else parse_expression)(self.text)
-        except ExpressionError as error:
-            raise ModelError(error.message, self.whole, self.start + error.position, error.remedy) from None
 
 
-def said_lines(text: str) -> Iterator[Piece]:
+def lines_of(text: str) -> Iterator[Piece]:
     """The lines that say something, without their comments."""
     start = 0
     for line in text.split("\n"):
-        said = re.match(r"(?:`[^`]*`|[^#`])*", line)
-        piece = Piece(text, start, line if said is None or "#" not in line[said.end() :] else said[0])
+        before = re.match(r"(?:`[^`]*`|[^#`])*", line)  # a comment
+        piece = Piece(text, start, line if before is None or "#" not in line[before.end() :] else before[0])
         if not piece.blank:
             yield piece
         start += len(line) + 1
@@ -132,8 +137,8 @@ def terms(side: Piece) -> Iterator[tuple[Piece, str, int]]:
     for term in () if side.nothing else side.split("+"):
         match = _TERM.fullmatch(term.text)
         if match is None:
-            found = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
-            term.fail(found, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
+            message = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
+            term.fail(message, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
         name = match[2].strip("`")
         digits = match[1] or "1"
         count = int(digits) if len(digits) <= 10 else MOST
@@ -146,35 +151,34 @@ def assigned(piece: Piece) -> tuple[str, Piece]:
     """The name and the value of `x := x - 1`."""
     match = _TARGET.match(piece.text)
     if match is None:
-        found = "an assignment is missing here" if piece.blank else f"{piece.text.strip()!r} is no assignment"
-        piece.fail(found, "assignments look like  x := x - 1, y := 0")
+        message = "an assignment is missing here" if piece.blank else f"{piece.text.strip()!r} is no assignment"
+        piece.fail(message, "assignments look like  x := x - 1, y := 0")
     return match[1].strip("`"), piece.part(match.end())
 
 
 def bounded(piece: Piece) -> tuple[Piece, Bounds | None]:
     """The value and the bounds of `value in [low, high]`; None where no bounds are written."""
-    match = _IN.search(piece.masked())
-    if match is None:
+    value, written = piece.cut(_IN)
+    if written is None:
         return piece, None
-    written = piece.part(match.end())
-    found = _BOUNDS.fullmatch(written.text)
-    if found is None:
+    match = _BOUNDS.fullmatch(written.text)
+    if match is None:
         remedy = "they are whole numbers: x = 0 in [0, 10]; open ends are (-inf, 10] and [0, inf)"
         written.fail("bounds look like [0, 10]", remedy)
-    low, high = (None if "inf" in end else _digits(written.part(start), end) for start, end in _ends(found))
-    for bracket, end, place in ((found[1], low, found.start(1)), (found[4], high, found.start(4))):
-        if bracket in "()" and end is not None:
-            written.part(place).fail("bounds belong to the range", f"write {'[' if bracket == '(' else ']'}")
+    low, high = (_bound(written.part(match.start(group)), match[group]) for group in (2, 3))
+    for bracket, end in ((1, low), (4, high)):
+        if match[bracket] in "()" and end is not None:
+            remedy = f"write {'[' if match[bracket] == '(' else ']'}"
+            written.part(match.start(bracket)).fail("bounds belong to the range", remedy)
     if low is not None and high is not None and low > high:
         written.fail(f"no number is from {low} to {high}", "the lower bound comes first")
-    return piece.part(0, match.start()), (low, high)
+    return value, (low, high)
 
 
-def _ends(found: re.Match[str]) -> tuple[tuple[int, str], ...]:
-    return tuple((found.start(group), re.sub(r"\s", "", found[group])) for group in (2, 3))
-
-
-def _digits(piece: Piece, digits: str) -> int:
+def _bound(piece: Piece, text: str) -> int | None:
+    digits = re.sub(r"\s", "", text)
+    if "inf" in digits:
+        return None
     if len(digits) > 20 or abs(int(digits)) > MOST:
         piece.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
     return int(digits)
@@ -182,27 +186,25 @@ def _digits(piece: Piece, digits: str) -> int:
 
 def guarded(piece: Piece) -> tuple[Piece, Expression | None]:
     """The rate and the guard of `rate when guard`."""
-    match = re.search(r"\bwhen\b", piece.masked())
-    if match is None:
-        return piece, None
-    return piece.part(0, match.start()), piece.part(match.end()).expression(condition=True)
+    rate, guard = piece.cut(_WHEN)
+    return rate, None if guard is None else guard.expression(condition=True)
 
 
 def triggered(piece: Piece) -> tuple[Piece, Piece, bool]:
     """The assignments and the trigger of `X := 50 when time >= 25`, and what `initially` says."""
-    match = re.search(r"\bwhen\b", piece.masked())
-    if match is None:
+    assignments, trigger = piece.cut(_WHEN)
+    if trigger is None:
         piece.rest().fail("this event has no trigger", "write after when what makes it happen: when time >= 25")
-    assignments, trigger = piece.part(0, match.start()), piece.part(match.end())
     initially = True
-    if said := _INITIALLY.search(trigger.masked()):
-        if said[1] not in ("true", "false"):
+    if clause := _INITIALLY.search(trigger.masked()):
+        if clause[1] not in ("true", "false"):
             remedy = "it is the value that the trigger is held to have had before time 0"
-            trigger.part(said.start()).fail("write initially false, or initially true", remedy)
-        initially = said[1] == "true"
-        trigger = trigger.part(0, said.start())
+            trigger.part(clause.start()).fail("write initially false, or initially true", remedy)
+        initially = clause[1] == "true"
+        trigger = trigger.part(0, clause.start())
     if trigger.blank:
-        piece.part(match.start()).fail("this event has no trigger", "a trigger is a condition: when time >= 25")
+        when = piece.part(len(assignments.text))
+        when.fail("this event has no trigger", "a trigger is a condition: when time >= 25")
     return assignments, trigger, initially
 
 

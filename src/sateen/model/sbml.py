@@ -2,34 +2,38 @@
 
 Amounts are numbers of molecules, and the kinetic law of a reaction is its rate. Species that are constant, or a
 boundary that no event sets, are constants; parameters with a value are parameters with that default, those of single
-reactions too; assignment rules are put in where they are read. Whatever a continuous-time Markov chain with events
+reactions too; assignment rules are inlined. Whatever a continuous-time Markov chain with events
 cannot do is refused by name, with its id and its line.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from sateen.core.errors import InputError, ModelWarning
-from sateen.language.expression import Expression
+from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order, joined_parts
 from sateen.model.checks import consumption_fault, negative_by_sign
-from sateen.model.model import Event, Model, Transition, Variable
-from sateen.model.sbml_elements import Elements, Source, listed
-from sateen.model.sbml_math import SBML_TIME, library
+from sateen.model.model import CLOCK, Event, Model, Transition, names_read, new_name
+from sateen.model.readers import ModelReader
+from sateen.model.sbml_elements import Source, listed, whole
+from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, sum_of
 from sateen.model.sbml_names import Names
-from sateen.model.sbml_reactions import events, transitions
-from sateen.model.sbml_safety import line_start, look_over
+from sateen.model.sbml_safety import MAX_BYTES, line_start, look_over
+from sateen.model.sbml_written import write_sbml
 
-__all__ = ["SbmlModel", "read_sbml"]
+__all__ = ["READER", "SbmlModel", "read_sbml"]
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
-_MOST_ERRORS: Final = 3  # of the library's, that are told
+_MOST_ERRORS: Final = 3  # of the library's, that are shown
 _LONGEST_SENTENCE: Final = 250  # characters of one
+_CLOCK: Final = Name(CLOCK)
+_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,14 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     return made
 
 
-def _document(text: str, source: Source) -> Any:
+def _read_model(text: str) -> Model:
+    return read_sbml(text).model
+
+
+READER: Final = ModelReader(_read_model, write_sbml, max_bytes=MAX_BYTES)
+
+
+def _document(text: str, source: Source) -> Element:
     """The text as the library reads it, once it finds no error."""
     libsbml = library()
     document = libsbml.readSBMLFromString(_DECLARATION.sub(_as_utf_8, text, count=1))
@@ -67,72 +78,62 @@ def _document(text: str, source: Source) -> Any:
         for category in (libsbml.LIBSBML_CAT_UNITS_CONSISTENCY, libsbml.LIBSBML_CAT_MODELING_PRACTICE):
             document.setConsistencyChecks(category, False)
         document.checkConsistency()
-    found = _errors(libsbml, document)
-    if found:
-        told = [f"line {error.getLine()}: {_sentence(error)}" for error in found[1:_MOST_ERRORS]]
-        more = len(found) - _MOST_ERRORS
-        remedy = "\n".join([*told, *([f"and {more} more"] if more > 0 else [])])
-        source.fail(f"this is not valid SBML: {_sentence(found[0])}", found[0], remedy)
+    if errors := _errors(libsbml, document):
+        lines = [f"line {error.getLine()}: {_sentence(error)}" for error in errors[1:_MOST_ERRORS]]
+        if (more := len(errors) - _MOST_ERRORS) > 0:
+            lines.append(f"and {more} more")
+        source.fail(f"this is not valid SBML: {_sentence(errors[0])}", errors[0], "\n".join(lines))
     return document
 
 
 def _as_utf_8(declaration: re.Match[str]) -> str:
-    """The first line of a text that is decoded already, whatever it said; as many lines as there were."""
+    """The first line of a text that is decoded already, whatever it declared; as many lines as there were."""
     return '<?xml version="1.0" encoding="UTF-8"?>' + "\n" * declaration[0].count("\n")
 
 
-def _errors(libsbml: Any, document: Any) -> list[Any]:
+def _errors(libsbml: Element, document: Element) -> list[Element]:
     every = [document.getError(index) for index in range(document.getNumErrors())]
     return [error for error in every if error.getSeverity() >= libsbml.LIBSBML_SEV_ERROR]
 
 
-def _sentence(error: Any) -> str:
+def _sentence(error: Element) -> str:
     """What the library says of an error in particular, without the rule that it quotes before."""
     lines = [line.strip() for line in error.getMessage().splitlines()]
     lines = [line for line in lines if line and not line.startswith("Reference:")]
-    told = str(lines[-1] if lines else error.getShortMessage()).partition("For more information, see:")[0]
-    if len(told) > _LONGEST_SENTENCE:
-        told = told[:_LONGEST_SENTENCE].rpartition(". ")[0] or f"{told[:_LONGEST_SENTENCE]}..."
-    return told.strip().rstrip(".")
+    sentence = str(lines[-1] if lines else error.getShortMessage()).partition("For more information, see:")[0]
+    if len(sentence) > _LONGEST_SENTENCE:
+        sentence = sentence[:_LONGEST_SENTENCE].rpartition(". ")[0] or f"{sentence[:_LONGEST_SENTENCE]}..."
+    return sentence.strip().rstrip(".")
 
 
-def _assembled(model: Any, source: Source, reversible: frozenset[str], notes: tuple[str, ...]) -> SbmlModel:
-    names = Names(Elements.of(model, source))
+def _assembled(model: Element, source: Source, reversible: frozenset[str], notes: tuple[str, ...]) -> SbmlModel:
+    names = Names(model, source)
     if not names.file.species:
         source.fail("this model has no species", model)
     if not names.file.reactions:
         source.fail("this model has no reactions", model)
-    changed = transitions(names, model, reversible)
-    happening = events(names, model)
+    transitions = _transitions(names, model, reversible)
+    events = _events(names, model)
     variables = names.variables()
     if not variables:
         source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", model)
-    for transition in changed:
+    for transition in transitions:
         if negative_by_sign(transition.rate):
             law = names.file.reactions[transition.name].getKineticLaw()
             source.fail(f"the rate of {transition.name} is never positive: {transition.rate}", law)
-    read = _read(changed, happening, variables)
+    read = names_read(variables, transitions, events)
     rules = {name: rule for name, rule in names.moving_rules().items() if SBML_TIME.name not in rule.names}
-    remarks = [*notes, *_remarks(model, source, names, rules), *_doubts(changed, model, source)]
+    remarks = [*notes, *_remarks(model, source, names, rules), *_doubts(transitions, model, source)]
     made = Model(
         variables,
-        changed,
+        transitions,
         names.parameters(),
         names.constants({*read, *(name for rule in rules.values() for name in rule.names)}),
-        happening,
+        events,
         tuple(remarks),
     )
     _check_start(made, names)
     return SbmlModel(made, MappingProxyType(rules))
-
-
-def _read(changed: tuple[Transition, ...], happening: tuple[Event, ...], variables: tuple[Variable, ...]) -> set[str]:
-    """Every name that the model's expressions read."""
-    expressions = [variable.initial for variable in variables]
-    for event in happening:
-        expressions += [event.trigger, *(value for _, value in event.update)]
-    found = {name for expression in expressions for name in expression.names}
-    return found | {name for transition in changed for name in transition.reads}
 
 
 def _check_start(model: Model, names: Names) -> None:
@@ -147,23 +148,23 @@ def _check_start(model: Model, names: Names) -> None:
             names.fail(str(error), names.file.setter(variable.name))
 
 
-def _remarks(model: Any, source: Source, names: Names, rules: Mapping[str, Expression]) -> Iterator[str]:
+def _remarks(model: Element, source: Source, names: Names, rules: Mapping[str, Expression]) -> Iterator[str]:
     for name, rule in rules.items():
         written = str(rule) if len(str(rule)) <= _LONGEST_SENTENCE else f"{str(rule)[:_LONGEST_SENTENCE]}..."
-        yield source.note(f"{name} is put in where it is read: {name} = {written}", names.file.rules[name])
+        yield source.note(f"{name} is inlined: {name} = {written}", names.file.rules[name])
     for event in listed(model.getListOfEvents()):
-        if event.getTrigger() is None or event.getTrigger().getMath() is None:
+        if not _has_trigger(event):
             yield source.note(f"the event {event.getId()} has no trigger, so it never happens", event)
     for constraint in names.file.unwatched:
         yield source.note("the constraint is not watched", constraint)
     for element in (model, *names.file.species.values()):
         if element.getSubstanceUnits() == "mole":
-            yield source.note("amounts are said to be moles; they are read as molecules", element)
+            yield source.note("the unit of amounts is the mole; they are read as molecules", element)
 
 
-def _doubts(changed: tuple[Transition, ...], model: Any, source: Source) -> list[str]:
+def _doubts(transitions: tuple[Transition, ...], model: Element, source: Source) -> list[str]:
     """What is legal but may lead below 0."""
-    faults = [(transition, consumption_fault(transition)) for transition in changed]
+    faults = [(transition, consumption_fault(transition)) for transition in transitions]
     return [
         source.note(f"{fault.message}; {fault.remedy}", model.getReaction(transition.name))
         for transition, fault in faults
@@ -175,3 +176,161 @@ def _first_character(text: str, line: int) -> int:
     """Where the first character of a line that is not a space stands."""
     start = line_start(text, max(line, 1))
     return start + len(text[start:]) - len(text[start:].lstrip())
+
+
+def _transitions(names: Names, model: Element, reversible: frozenset[str]) -> tuple[Transition, ...]:
+    """Every reaction of the file; those that the discrete reading has no meaning for are refused.
+
+    `reversible` are the ids of those that the file says to be so, in so many words.
+    """
+    factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
+    return tuple(_transition(names, each, factor, name in reversible) for name, each in names.file.reactions.items())
+
+
+def _transition(names: Names, reaction: Element, factor: str, reversible: bool) -> Transition:
+    name = reaction.getId()
+    if reversible:
+        remedy = (
+            "split it into two reactions, one for each direction, each with its own rate\n"
+            'if it only goes forward, write reversible="false"'
+        )
+        names.fail(f"the reaction {name} is reversible", reaction, remedy)
+    if reaction.isSetFast() and reaction.getFast():
+        remedy = "a fast reaction has no rate of its own; remove the attribute, or the reaction"
+        names.fail(f"the reaction {name} is fast, which is not supported", reaction, remedy)
+    rate = names.rate(name)
+    if reaction.getReversible() and (backward := _backward(names, rate)) is not None:
+        remedy = f"split it into two reactions, one for each direction; the rate of the second would be {backward}"
+        names.fail(f"the rate of {name} is that of a reversible reaction: {rate}", reaction, remedy)
+    consumed = _side(names, listed(reaction.getListOfReactants()), name, factor)
+    produced = _side(names, listed(reaction.getListOfProducts()), name, factor)
+    match rate:
+        case Operation("if", (guard, guarded, Number(0.0))):
+            return Transition(name, guarded, consumed, produced, guard=guard)
+    return Transition(name, rate, consumed, produced)
+
+
+def _backward(names: Names, rate: Expression) -> Expression | None:
+    """A part of a rate that is subtracted and depends on the state, if there is one: the way back."""
+    for node in in_order(rate):
+        for term in joined_parts("+", node):
+            taken = term is not node and isinstance(term, Operation) and term.symbol == "-"
+            if taken and any(names.is_variable(name) for name in term.names):
+                return term.children[0]
+    return None
+
+
+def _side(names: Names, references: list[Element], reaction: str, factor: str) -> tuple[tuple[str, int], ...]:
+    """What stands on one side, counted; species that reactions do not change are left out."""
+    counts: dict[str, int] = {}
+    for reference in references:
+        name = reference.getSpecies()
+        species = names.file.species[name]
+        noun = f"the stoichiometry of {name} in {reaction}"
+        count = names.stoichiometry(reference, noun)
+        if species.getConstant() or species.getBoundaryCondition():
+            continue
+        count *= _converted(names, species, species.getConversionFactor() or factor)
+        counts[name] = counts.get(name, 0) + count
+    return tuple((name, count) for name, count in counts.items() if count)
+
+
+def _converted(names: Names, species: Element, factor: str) -> int:
+    if not factor:
+        return 1
+    noun = f"the conversion factor of {species.getId()}"
+    value = names.fixed_value(Name(factor), species, noun)
+    count = whole(value)
+    if count is None or count < 1:
+        names.fail(f"{noun} is {value:g}", species, "it must be a whole number from 1 on")
+    return count
+
+
+def _events(names: Names, model: Element) -> tuple[Event, ...]:
+    """Every event of the file, those of higher priority first."""
+    elements = [each for each in listed(model.getListOfEvents()) if _has_trigger(each)]
+    elements.sort(key=lambda event: -_priority(names, event))
+    alone = len(elements) == 1
+    taken = {each.getId() for each in elements}
+    events = []
+    for place, element in enumerate(elements, start=1):
+        name = element.getId() or new_name(f"event_{place}", taken)
+        events.append(_event(names, element, name, alone))
+    if events and CLOCK in (*names.file.species, *names.file.parameters, *names.file.compartments):
+        names.fail(f"{CLOCK} is the clock in a model with events", names.file.setter(CLOCK), "give it another id")
+    return tuple(events)
+
+
+def _has_trigger(event: Element) -> bool:
+    return event.getTrigger() is not None and event.getTrigger().getMath() is not None
+
+
+def _priority(names: Names, event: Element) -> float:
+    priority = event.getPriority()
+    if priority is None or priority.getMath() is None:
+        return -math.inf
+    value = names.read(priority, f"the priority of the event {event.getId()}")
+    if value.names:
+        remedy = "only numbers are supported; they order events that happen at one instant"
+        names.fail(f"the priority of the event {event.getId()} is {value}", priority, remedy)
+    return float(value.evaluate({}))
+
+
+def _event(names: Names, event: Element, name: str, alone: bool) -> Event:
+    delay, trigger = event.getDelay(), event.getTrigger()
+    if delay is not None and delay.getMath() is not None:
+        waits = names.read(delay, f"the delay of the event {name}")
+        if waits.names or float(waits.evaluate({})) != 0.0:
+            remedy = "only events without delay are supported; a chain of reactions can stand for a random delay"
+            names.fail(f"the event {name} has a delay", delay, remedy)
+    if not alone and trigger.isSetPersistent() and not trigger.getPersistent():
+        remedy = 'with other events it could be called off by one of them: write persistent="true"'
+        names.fail(f"the trigger of the event {name} is not persistent", trigger, remedy)
+    if not alone and event.isSetUseValuesFromTriggerTime() and not event.getUseValuesFromTriggerTime():
+        remedy = 'with other events the values depend on their order: write useValuesFromTriggerTime="true"'
+        names.fail(f"the event {name} does not use the values at the time of its trigger", event, remedy)
+    noun = f"the trigger of the event {name}"
+    condition = _timed(names, as_condition(names.read(trigger, noun)), trigger, noun)
+    initially = trigger.getInitialValue() if trigger.isSetInitialValue() else True
+    update = tuple(
+        _assignment(names, each, name) for each in listed(event.getListOfEventAssignments()) if each.getMath()
+    )
+    return Event(name, update, condition, bool(initially))
+
+
+def _assignment(names: Names, assignment: Element, event: str) -> tuple[str, Expression]:
+    name = assignment.getVariable()
+    if name not in names.file.species and name not in names.file.parameters:
+        what = "a compartment" if name in names.file.compartments else "a stoichiometry"
+        remedy = "events may change species and parameters"
+        names.fail(f"the event {event} changes {name}, {what}", assignment, remedy)
+    value = names.amount_set(name, names.read(assignment, f"what the event {event} makes of {name}"))
+    if SBML_TIME.name in value.names:
+        remedy = "only its trigger may read the time"
+        names.fail(f"the event {event} sets {name} to a value that depends on time", assignment, remedy)
+    return name, value
+
+
+def _timed(names: Names, condition: Expression, trigger: Element, noun: str) -> Expression:
+    """A trigger in which the clock stands alone on the left of every comparison that reads it."""
+    if SBML_TIME.name not in condition.names:
+        return condition
+    if isinstance(condition, Operation) and condition.symbol in ("and", "or", "not"):
+        parts = tuple(_timed(names, operand, trigger, noun) for operand in condition.operands)
+        return Operation(condition.symbol, parts)
+    if isinstance(condition, Operation) and condition.symbol in COMPARISONS:
+        left, right = condition.operands
+        if SBML_TIME.name in right.names:
+            left, right, symbol = right, left, _MIRRORED[condition.symbol]
+        else:
+            symbol = condition.symbol
+        terms = joined_parts("+", left)
+        others = [term for term in terms if term != SBML_TIME]
+        if len(others) == len(terms) - 1 and not any(SBML_TIME.name in each.names for each in (*others, right)):
+            return Operation(symbol, (_CLOCK, sum_of([right, *map(_negative, others)])))
+    remedy = "compare the time with something, as in time >= 25"
+    names.fail(f"{noun} reads the time within a formula", trigger, remedy)
+
+
+def _negative(term: Expression) -> Expression:
+    return term.operands[0] if isinstance(term, Operation) and term.symbol == "-" else Operation("-", (term,))

@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn, TypeAlias
 
 from sateen.core.errors import ModelError
-from sateen.model.sbml_math import library
+from sateen.model.model import new_name
+from sateen.model.sbml_math import Element, children_of, library
 
 __all__ = ["Elements", "Source", "listed", "local_parameters", "whole"]
+
+ById: TypeAlias = Mapping[str, Element]
+Bounds: TypeAlias = tuple[int | None, int | None]
 
 _LARGEST: Final = 2**53
 _CLOSE: Final = 1e-9  # relative: a product such as 0.7 * 10 is a whole number up to rounding
@@ -23,78 +27,57 @@ class Source:
     """A text, and where in it an element of the file that the library read stands."""
 
     text: str
-    find: Callable[[Any], int]
+    find: Callable[[Element], int]
 
-    def fail(self, message: str, element: Any, remedy: str = "") -> NoReturn:
+    def fail(self, message: str, element: Element, remedy: str = "") -> NoReturn:
         """Refuses an element, and points to it."""
         raise ModelError(message, self.text, self.find(element), remedy)
 
-    def note(self, message: str, element: Any) -> str:
+    def note(self, message: str, element: Element) -> str:
         """A remark on an element, with its line."""
         return f"line {self.text.count(chr(10), 0, self.find(element)) + 1}: {message}"
 
 
-@dataclass(frozen=True, slots=True)
 class Elements:
     """What a model has, by id, in the order of the file; rules and assignments are found by what they set.
 
-    A rule stands after those that it reads. `by_event` are the assignments of events; `local` is, for each reaction,
-    what its own parameters are called in the whole model. `bounds` are those that constraints such as X <= 10 give to
-    amounts; `unwatched` are the other constraints.
+    A rule stands after those that it reads; rules of kinds that are not supported are refused. `by_event` are the
+    assignments of events; `local` is, for each reaction, what its local parameters are called in the whole model.
+    `bounds` are those that constraints such as X <= 10 give to amounts; `unwatched` are the other constraints.
     """
 
-    source: Source
-    species: Mapping[str, Any]
-    parameters: Mapping[str, Any]
-    compartments: Mapping[str, Any]
-    reactions: Mapping[str, Any]
-    references: Mapping[str, Any]
-    functions: Mapping[str, Any]
-    rules: Mapping[str, Any]
-    assigned: Mapping[str, Any]
-    by_event: Mapping[str, Any]
-    local: Mapping[str, Mapping[str, str]]
-    bounds: Mapping[str, tuple[int | None, int | None]]
-    unwatched: tuple[Any, ...]
+    def __init__(self, model: Element, source: Source) -> None:
+        self.source = source
+        self.species = _by_id(model.getListOfSpecies())
+        self.parameters = _by_id(model.getListOfParameters())
+        self.compartments = _by_id(model.getListOfCompartments())
+        self.functions = _by_id(model.getListOfFunctionDefinitions())
+        self.reactions = _by_id(model.getListOfReactions())
+        lists = [(each.getListOfReactants(), each.getListOfProducts()) for each in self.reactions.values()]
+        references = [each for sides in lists for side in sides for each in listed(side)]
+        self.references = {each.getId(): each for each in references if each.getId()}
+        self.rules = _rules(model, source)
+        assigned = _with_formula(listed(model.getListOfInitialAssignments()))
+        self.assigned = {each.getSymbol(): each for each in assigned}
+        events = listed(model.getListOfEvents())
+        by_event = _with_formula(each for event in events for each in listed(event.getListOfEventAssignments()))
+        self.by_event = {each.getVariable(): each for each in by_event}
+        ids = [*self.species, *self.parameters, *self.compartments, *self.reactions, *self.references]
+        self.local = _local_names(self.reactions, ids)
+        self.bounds, self.unwatched = _bounds(_with_formula(listed(model.getListOfConstraints())), self.species)
 
-    @classmethod
-    def of(cls, model: Any, source: Source) -> Elements:
-        """The elements of the library's model; rules of kinds that are not supported are refused."""
-        reactions = _by_id(model.getListOfReactions())
-        sides = [side for each in reactions.values() for side in (each.getListOfReactants(), each.getListOfProducts())]
-        references = {each.getId(): each for side in sides for each in listed(side) if each.getId()}
-        species, parameters = _by_id(model.getListOfSpecies()), _by_id(model.getListOfParameters())
-        compartments = _by_id(model.getListOfCompartments())
-        events = [
-            each for event in listed(model.getListOfEvents()) for each in listed(event.getListOfEventAssignments())
-        ]
-        return cls(
-            source,
-            species,
-            parameters,
-            compartments,
-            reactions,
-            references,
-            _by_id(model.getListOfFunctionDefinitions()),
-            _rules(model, source),
-            {each.getSymbol(): each for each in _with_formula(listed(model.getListOfInitialAssignments()))},
-            {each.getVariable(): each for each in _with_formula(events)},
-            _local_names(reactions, [*species, *parameters, *compartments, *reactions, *references]),
-            *_bounds(_with_formula(listed(model.getListOfConstraints())), species),
-        )
-
-    def setter(self, name: str) -> Any:
+    def setter(self, name: str) -> Element:
         """The element that sets an id, or else the one that has it."""
         places = (self.rules, self.assigned, self.by_event, self.species, self.parameters, self.compartments)
         return next((place[name] for place in (*places, self.reactions, self.references) if name in place), None)
 
 
-def listed(elements: Any) -> list[Any]:
+def listed(elements: Element) -> list[Element]:
     """The elements of one of the library's lists."""
     return [elements.get(index) for index in range(elements.size())]
 
 
-def local_parameters(reaction: Any) -> list[Any]:
+def local_parameters(reaction: Element) -> list[Element]:
     """The parameters that only the kinetic law of a reaction reads."""
     law = reaction.getKineticLaw()
     if law is None:
@@ -109,17 +92,17 @@ def whole(value: float) -> int | None:
     return round(value) if abs(value - round(value)) <= _CLOSE * max(1.0, abs(value)) else None
 
 
-def _by_id(elements: Any) -> dict[str, Any]:
+def _by_id(elements: Element) -> dict[str, Element]:
     return {each.getId(): each for each in listed(elements)}
 
 
-def _with_formula(elements: Iterable[Any]) -> list[Any]:
+def _with_formula(elements: Iterable[Element]) -> list[Element]:
     """Level 3 Version 2 lets formulas be left out; what has none says nothing."""
     return [each for each in elements if each.getMath() is not None]
 
 
-def _rules(model: Any, source: Source) -> dict[str, Any]:
-    found = {}
+def _rules(model: Element, source: Source) -> dict[str, Element]:
+    rules = {}
     for rule in listed(model.getListOfRules()):
         if rule.isAlgebraic():
             source.fail("an algebraic rule is not supported", rule, "solve it by hand, and write an assignment rule")
@@ -127,49 +110,41 @@ def _rules(model: Any, source: Source) -> dict[str, Any]:
             remedy = "a stochastic model moves by reactions and events only"
             source.fail(f"the rate rule for {rule.getVariable()} is not supported", rule, remedy)
         if rule.getMath() is not None:
-            found[rule.getVariable()] = rule
-    reads = {name: [each for each in _names_in(rule.getMath()) if each in found] for name, rule in found.items()}
+            rules[rule.getVariable()] = rule
+    reads = {name: [each for each in _names_in(rule.getMath()) if each in rules] for name, rule in rules.items()}
     try:
-        return {name: found[name] for name in TopologicalSorter(reads).static_order()}
+        return {name: rules[name] for name in TopologicalSorter(reads).static_order()}
     except CycleError as error:
         circle: list[str] = error.args[1]
-        source.fail(f"the assignment rule for {circle[0]} depends on itself: {' -> '.join(circle)}", found[circle[0]])
+        source.fail(f"the assignment rule for {circle[0]} depends on itself: {' -> '.join(circle)}", rules[circle[0]])
 
 
-def _names_in(formula: Any) -> set[str]:
-    found: set[str] = set()
+def _names_in(formula: Element) -> list[str]:
+    names: list[str] = []
     waiting = [formula]
     while waiting:
         node = waiting.pop()
         if node.isName():
-            found.add(node.getName())
-        waiting += [node.getChild(index) for index in range(node.getNumChildren())]
-    return found
+            names.append(node.getName())
+        waiting += children_of(node)
+    return names
 
 
-def _local_names(reactions: Mapping[str, Any], others: list[str]) -> dict[str, dict[str, str]]:
+def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]]:
     """A parameter of one reaction keeps its name if no other thing has it; else the reaction's name is put before."""
-    own = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
-    uses = Counter([*others, *(each for names in own.values() for each in names)])
+    local = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
+    uses = Counter([*others, *(each for names in local.values() for each in names)])
     taken = set(uses)
-    found: dict[str, dict[str, str]] = {}
-    for reaction, names in own.items():
-        found[reaction] = {}
-        for name in names:
-            called = name if uses[name] == 1 else f"{reaction}_{name}"
-            while called != name and called in taken:
-                called += "_"
-            taken.add(called)
-            found[reaction][name] = called
-    return found
+    return {
+        reaction: {name: name if uses[name] == 1 else new_name(f"{reaction}_{name}", taken) for name in names}
+        for reaction, names in local.items()
+    }
 
 
-def _bounds(
-    constraints: list[Any], species: Mapping[str, Any]
-) -> tuple[dict[str, tuple[int | None, int | None]], tuple[Any, ...]]:
+def _bounds(constraints: list[Element], species: ById) -> tuple[dict[str, Bounds], tuple[Element, ...]]:
     """The bounds of amounts that constraints give, and the constraints that are none."""
     libsbml = library()
-    found: dict[str, tuple[int | None, int | None]] = {}
+    bounds: dict[str, Bounds] = {}
     others = []
     for constraint in constraints:
         formula = constraint.getMath()
@@ -181,12 +156,12 @@ def _bounds(
             others.append(constraint)
             continue
         bound = None if math.isinf(limit) else round(limit)
-        low, high = found.get(name, (0, None))
-        found[name] = (bound, high) if side == 0 else (low, bound)
-    return found, tuple(others)
+        low, high = bounds.get(name, (0, None))
+        bounds[name] = (bound, high) if side == 0 else (low, bound)
+    return bounds, tuple(others)
 
 
-def _limit(node: Any) -> float:
+def _limit(node: Element) -> float:
     """A whole number or an infinity, of either sign; NaN for anything else."""
     sign = 1.0
     if node.isUMinus():

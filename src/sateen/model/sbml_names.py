@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Set
-from typing import Any, Final
+from typing import Final
 
 from sateen.core.text import number_text
 from sateen.language.expression import Expression, Name, Number, Operation, number
+from sateen.language.grammar import Mistake
 from sateen.model.model import Constant, Parameter, Variable
-from sateen.model.sbml_elements import Elements, local_parameters, whole
-from sateen.model.sbml_math import SBML_TIME, Functions
-from sateen.model.sbml_operations import Unreadable, as_number
+from sateen.model.sbml_elements import Elements, Source, local_parameters, whole
+from sateen.model.sbml_math import SBML_TIME, Element, Functions, as_number
 
 __all__ = ["Names"]
 
@@ -25,9 +25,9 @@ _MOST_ASKED: Final = 20  # values at the start that are read by way of each othe
 class Names:
     """Every id of a model and what it stands for."""
 
-    def __init__(self, file: Elements) -> None:
-        self.file = file
-        self.fail = file.source.fail
+    def __init__(self, model: Element, source: Source) -> None:
+        self.file = file = Elements(model, source)
+        self.fail = source.fail
         self.fixed: set[str] = set()  # parameters on which the form of the model depends
         self._functions = Functions(file.functions)
         self._known: dict[tuple[str, str], Expression] = {}
@@ -37,14 +37,14 @@ class Names:
 
     # What is read while the model runs.
 
-    def read(self, owner: Any, noun: str, lookup: Callable[[str], Expression] | None = None) -> Expression:
+    def read(self, owner: Element, noun: str, lookup: Callable[[str], Expression] | None = None) -> Expression:
         """The formula of an element, as it reads while the model runs; `noun` says what the element is."""
         formula = owner.getMath()
         if formula is None:
             self.fail(f"{noun} has no formula", owner)
         try:
             return self._functions.read(formula, lookup or self.now)
-        except Unreadable as problem:
+        except Mistake as problem:
             self.fail(f"{noun}: {problem.message}", owner, problem.remedy)
 
     def now(self, name: str) -> Expression:
@@ -60,22 +60,22 @@ class Names:
         if name in self.file.compartments:
             self._size(self.file.compartments[name], f"{name} is read in a formula")
         elif name not in self.file.parameters:
-            raise Unreadable(f"nothing is called {name}")
+            raise Mistake(f"nothing is called {name}")
         return Name(name)
 
     def rate(self, name: str) -> Expression:
         """The rate of a reaction, which its kinetic law says."""
         return self._once("rate", name, lambda: self._rate(self.file.reactions[name]))
 
-    def _rate(self, reaction: Any) -> Expression:
+    def _rate(self, reaction: Element) -> Expression:
         name, law = reaction.getId(), reaction.getKineticLaw()
         if law is None or law.getMath() is None:
             remedy = "a stochastic model needs a rate: write one, such as k * X"
             self.fail(f"the reaction {name} has no kinetic law", reaction, remedy)
-        own = self.file.local[name]
+        local = self.file.local[name]
 
         def inside(read: str) -> Expression:
-            return Name(own[read]) if read in own else self.now(read)
+            return Name(local[read]) if read in local else self.now(read)
 
         rate = as_number(self.read(law, f"the rate of {name}", inside))
         if SBML_TIME.name in rate.names:
@@ -109,7 +109,7 @@ class Names:
 
     # Sizes of compartments.
 
-    def _size(self, compartment: Any, purpose: str) -> Expression:
+    def _size(self, compartment: Element, purpose: str) -> Expression:
         """The size of a compartment: a number, or its name where the number is computed."""
         name = compartment.getId()
         if name in self.file.by_event or self.moves_by_rule(name):
@@ -152,7 +152,7 @@ class Names:
     def _start(self, name: str) -> Expression:
         """What an id reads as at time 0, from parameters and constants alone."""
         if name in self.file.reactions:
-            raise Unreadable(f"the rate of {name} is not known before the start", "write the rate itself")
+            raise Mistake(f"the rate of {name} is not known before the start", remedy="write the rate itself")
         if self.moves_by_rule(name):
             rule, noun = self.file.rules[name], f"the assignment rule for {name}"
             return self._once("value at the start", name, lambda: _at_zero(self.read(rule, noun, self._start)))
@@ -177,7 +177,7 @@ class Names:
             self.fail(f"{name} has no finite value at the start", element, f'write value="..." at {name}')
         return number(value)
 
-    def _initial_amount(self, name: str, species: Any) -> Expression:
+    def _initial_amount(self, name: str, species: Element) -> Expression:
         if species.isSetInitialAmount():
             amount = float(species.getInitialAmount())
         elif species.isSetInitialConcentration():
@@ -209,7 +209,7 @@ class Names:
             return Variable(name, initial, low, high)
         amount = float(initial.evaluate({}))
         count = whole(amount)
-        if count is None or (low is not None and count < low) or (high is not None and count > high):
+        if count is None or not Variable(name, initial, low, high).allows(count):
             where = self.file.assigned.get(name, self.file.species[name])
             remedy = "amounts are numbers of molecules here, not moles: whole numbers from 0 on"
             if count is not None and count >= 0:
@@ -220,15 +220,14 @@ class Names:
     def parameters(self) -> tuple[Parameter, ...]:
         """What a user may choose: global parameters that nothing sets, and those of single reactions."""
         file = self.file
-        kept = {name for name in file.parameters if not any(name in each for each in (file.rules, file.assigned))}
-        kept -= {*file.by_event, *self.fixed}
-        found = [self._parameter(name, each) for name, each in file.parameters.items() if name in kept]
+        kept = set(file.parameters) - {*file.rules, *file.assigned, *file.by_event, *self.fixed}
+        parameters = [self._parameter(name, each) for name, each in file.parameters.items() if name in kept]
         for reaction, names in file.local.items():
-            own = local_parameters(file.reactions[reaction])
-            found += [self._parameter(names[each.getId()], each) for each in own]
-        return tuple(found)
+            local = local_parameters(file.reactions[reaction])
+            parameters += [self._parameter(names[each.getId()], each) for each in local]
+        return tuple(parameters)
 
-    def _parameter(self, name: str, element: Any) -> Parameter:
+    def _parameter(self, name: str, element: Element) -> Parameter:
         value = float(element.getValue()) if element.isSetValue() else math.nan
         if math.isinf(value):
             self.fail(f"the parameter {name} is infinite", element, "give it a finite value")
@@ -237,24 +236,24 @@ class Names:
     def constants(self, read: Set[str]) -> tuple[Constant, ...]:
         """What no run changes, each after those it reads; compartments only if they are among those `read`."""
         values = dict(self._constant_values())
-        waiting = [name for name in values if name not in self.file.compartments or name in read]
-        order: dict[str, Constant] = {}
-        open_ones: dict[str, None] = {}  # those whose own names are looked at, from the outside in
-        waiting.reverse()
-        while waiting:
-            name = waiting[-1]
-            missing = [each for each in values[name].names if each in values and each not in order]
-            if name in order or not missing:
-                order.setdefault(name, Constant(name, values[name]))
-                open_ones.pop(name, None)
-                waiting.pop()
-                continue
-            open_ones[name] = None
-            if circle := [each for each in missing if each in open_ones]:
-                round_trip = [*list(open_ones)[list(open_ones).index(circle[0]) :], circle[0]]
-                self.fail(f"{name} is defined by itself: {' -> '.join(round_trip)}", self.file.setter(name))
-            waiting += reversed(missing)
-        return tuple(order.values())
+        placed: dict[str, Constant] = {}
+        path: list[str] = []  # from a constant to one that it reads, by way of others
+
+        def place(name: str) -> None:
+            if name in path:
+                circle = " -> ".join([*path[path.index(name) :], name])
+                self.fail(f"{path[-1]} is defined by itself: {circle}", self.file.setter(path[-1]))
+            path.append(name)
+            for each in values[name].names:
+                if each in values and each not in placed:
+                    place(each)
+            path.pop()
+            placed[name] = Constant(name, values[name])
+
+        for name in values:
+            if name not in placed and (name not in self.file.compartments or name in read):
+                place(name)
+        return tuple(placed.values())
 
     def _constant_values(self) -> Iterator[tuple[str, Expression]]:
         """What no run changes, in the order of the file; sizes that are not given are left out."""
@@ -269,7 +268,7 @@ class Names:
 
     # Stoichiometries.
 
-    def stoichiometry(self, reference: Any, noun: str) -> int:
+    def stoichiometry(self, reference: Element, noun: str) -> int:
         """How many of a species take part in a reaction: a whole number that no run changes."""
         name, remedy = reference.getId(), "it must be a fixed whole number"
         if name in self.file.by_event:
@@ -290,7 +289,7 @@ class Names:
             self.fail(f"{noun} is {number_text(value)}", reference, "it must be a whole number from 0 on")
         return count
 
-    def fixed_value(self, expression: Expression, element: Any, noun: str) -> float:
+    def fixed_value(self, expression: Expression, element: Element, noun: str) -> float:
         """The value of an expression on which the form of the model depends; the parameters in it become constants."""
         values: dict[str, float] = {}
         for name in expression.names:
@@ -307,8 +306,8 @@ class Names:
         if key not in self._known:
             circle = [each for _, each in self._asked] + [name]
             if key in self._asked:
-                told = " -> ".join(circle[self._asked.index(key) :])
-                self.fail(f"the {kind} of {name} depends on itself: {told}", self.file.setter(name))
+                loop = " -> ".join(circle[self._asked.index(key) :])
+                self.fail(f"the {kind} of {name} depends on itself: {loop}", self.file.setter(name))
             if len(circle) > _MOST_ASKED:
                 message = f"more than {_MOST_ASKED} values are read by way of each other: {' -> '.join(circle)}"
                 self.fail(message, self.file.setter(name))

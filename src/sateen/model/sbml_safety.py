@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 from xml.parsers import expat
 
 from sateen.core.errors import ModelError
@@ -65,7 +65,7 @@ class _Look:
         self.depth = 0
         self.math_depth = 0
         self.formula_elements = 0
-        self.found: Header | None = None
+        self.read: Header | None = None
         self.reversible: set[str] = set()
         self.functions: dict[str, set[str]] = {}  # the names that each reads
         self.formulas: dict[str, set[str]] = {}
@@ -83,16 +83,16 @@ class _Look:
         try:
             self.parser.Parse(self.text.removeprefix("\ufeff"), True)
         except expat.ExpatError as error:
-            said = expat.ErrorString(error.code)
-            raise self._error(f"this is not XML: {said}", line=error.lineno, column=error.offset) from None
-        assert self.found is not None
+            message = f"this is not XML: {expat.ErrorString(error.code)}"
+            raise self._error(message, line=error.lineno, column=error.offset) from None
+        assert self.read is not None
         for noun, reads, most in (
             ("functions", self.functions, MAX_FUNCTION_PAIRS),
             ("rules, assignments and rates", self.formulas, MAX_FORMULA_PAIRS),
         ):
             if _has_pairs(reads, most):
                 raise ModelError(f"{noun} read each other in more than {most:,} pairs", remedy="write some of them out")
-        return replace(self.found, reversible=frozenset(self.reversible))
+        return replace(self.read, reversible=frozenset(self.reversible))
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         """An encoding under which the library could read something else than what is read here is refused."""
@@ -100,7 +100,7 @@ class _Look:
         if encoding and encoding.lower() not in known:
             raise self._error(f"the encoding {encoding} is not read", "save the file in UTF-8")
 
-    def _doctype(self, *_: Any) -> None:
+    def _doctype(self, *_: object) -> None:
         raise self._error(
             "a document type (DOCTYPE) is refused", "SBML has none; it could name entities and other files: remove it"
         )
@@ -109,7 +109,7 @@ class _Look:
         self.depth += 1
         if self.depth > MAX_ELEMENT_DEPTH:
             raise self._error(f"more than {MAX_ELEMENT_DEPTH} elements within each other")
-        if self.found is None:
+        if self.read is None:
             self._outermost(name, attributes)
         space, _, element = name.rpartition(" ")
         if element in _OWNERS and "/sbml/" in space:
@@ -135,11 +135,11 @@ class _Look:
         if attributes.get("level") == "1":
             remedy = "convert it to Level 3 first, for example with libsbml's converters"
             raise self._error("SBML of Level 1 is not read", remedy)
-        packages = {found[1]: value for key, value in attributes.items() if (found := _PACKAGE.fullmatch(key))}
+        packages = {match[1]: value for key, value in attributes.items() if (match := _PACKAGE.fullmatch(key))}
         for package in (name for name, value in packages.items() if value.strip() in ("true", "1")):
             remedy = "flatten the model first" if package == "comp" else "save the model without it"
             raise self._error(f"the model needs the package {package}, which is not supported", remedy)
-        self.found = Header(tuple(packages))
+        self.read = Header(tuple(packages))
 
     def _text(self, text: str) -> None:
         if self.name is not None:

@@ -6,16 +6,16 @@ errors when they are broken. What SBML cannot say is refused by name.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.etree.ElementTree import Element, indent, tostring
 
 from sateen.core.errors import ModelError
-from sateen.language.expression import Boolean, Expression, Name, Number, Operation, number
-from sateen.model.model import CLOCK, Event, Model, Transition, Variable
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation, literal_value, number
+from sateen.model.model import CLOCK, Event, Model, Transition, Variable, new_name
+from sateen.model.sbml_math import TAGS
 
 __all__ = ["write_sbml"]
 
@@ -24,23 +24,6 @@ _MATH: Final = "http://www.w3.org/1998/Math/MathML"
 _TIME: Final = "http://www.sbml.org/sbml/symbols/time"
 _ID: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST_INTEGER: Final = 2**31
-_TAGS: Final[Mapping[str, str]] = {
-    "+": "plus",
-    "-": "minus",
-    "*": "times",
-    "/": "divide",
-    "^": "power",
-    "log": "ln",
-    "sqrt": "root",
-    "ceil": "ceiling",
-    "<": "lt",
-    "<=": "leq",
-    ">": "gt",
-    ">=": "geq",
-    "==": "eq",
-    "!=": "neq",
-    **{symbol: symbol for symbol in ("and", "or", "not", "min", "max", "abs", "exp", "floor")},
-}
 
 
 def write_sbml(model: Model) -> str:
@@ -51,33 +34,29 @@ def write_sbml(model: Model) -> str:
     <model substanceUnits="item" extentUnits="item">
     """
     _check(model)
-    compartment = "compartment"
-    while compartment in model.names or compartment in _happenings(model):
-        compartment += "_"
-    root = Element("sbml", {"xmlns": _CORE, "level": "3", "version": "2"})
-    body = SubElement(root, "model", {"substanceUnits": "item", "extentUnits": "item"})
-    compartments = SubElement(body, "listOfCompartments")
-    SubElement(compartments, "compartment", {"id": compartment, "size": "1", "constant": "true"})
+    compartment = new_name("compartment", {*model.names, *model.happening})
     counts = [variable for variable in model.variables if variable.whole]
-    _list(body, "listOfSpecies", [_species(variable, compartment) for variable in counts])
-    _list(body, "listOfParameters", _parameters(model))
-    _list(body, "listOfInitialAssignments", _initial_assignments(model))
-    _list(body, "listOfConstraints", [bound for variable in counts for bound in _constraints(variable)])
     species = {variable.name for variable in counts}
-    _list(body, "listOfReactions", [_reaction(transition, species) for transition in model.transitions])
-    _list(body, "listOfEvents", [_event(each, len(model.events) - place) for place, each in enumerate(model.events)])
+    priorities = range(len(model.events), 0, -1)
+    parts = {
+        "listOfCompartments": [Element("compartment", {"id": compartment, "size": "1", "constant": "true"})],
+        "listOfSpecies": [_species(variable, compartment) for variable in counts],
+        "listOfParameters": _parameters(model),
+        "listOfInitialAssignments": _initial_assignments(model),
+        "listOfConstraints": [bound for variable in counts for bound in _constraints(variable)],
+        "listOfReactions": [_reaction(transition, species) for transition in model.transitions],
+        "listOfEvents": [_event(event, priority) for event, priority in zip(model.events, priorities, strict=True)],
+    }
+    units = {"substanceUnits": "item", "extentUnits": "item"}
+    root = _made("sbml", {"xmlns": _CORE, "level": "3", "version": "2"}, _made("model", units, *_lists(parts)))
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
-
-
-def _happenings(model: Model) -> list[str]:
-    return [transition.name for transition in model.transitions] + [event.name for event in model.events]
 
 
 def _check(model: Model) -> None:
     """Refuses names that are no ids, or not unique, and numbers that nothing changes."""
     seen: set[str] = set()
-    for name in (*model.names, *_happenings(model)):
+    for name in (*model.names, *model.happening):
         if not _ID.fullmatch(name):
             raise ModelError(f"SBML cannot say the name {name}", remedy="ids are of letters, digits and _: rename it")
         if name in seen:
@@ -89,20 +68,21 @@ def _check(model: Model) -> None:
             raise ModelError(f"no event sets the real number {variable.name}", remedy="make it a parameter")
 
 
-def _list(parent: Element, tag: str, elements: Iterable[Element]) -> None:
-    """A list of elements, if there are any."""
-    found = list(elements)
-    if found:
-        SubElement(parent, tag).extend(found)
+def _made(tag: str, attributes: Mapping[str, str], *children: Element) -> Element:
+    element = Element(tag, dict(attributes))
+    element.extend(children)
+    return element
 
 
-def _literal(expression: Expression) -> str | None:
-    """The text of an expression that is a number of either sign; None for any other."""
-    negative = isinstance(expression, Operation) and expression.symbol == "-"
-    inner = expression.children[0] if negative else expression
-    if not isinstance(inner, Number):
-        return None
-    return ("-" if negative else "") + _digits(inner.literal)
+def _lists(parts: Mapping[str, Iterable[Element]]) -> list[Element]:
+    """Lists of elements by their tags, without those that are empty."""
+    return [each for each in (_made(tag, {}, *elements) for tag, elements in parts.items()) if len(each)]
+
+
+def _literal(key: str, expression: Expression | None) -> dict[str, str]:
+    """An attribute with a number of either sign; none for any other expression."""
+    value = None if expression is None else literal_value(expression)
+    return {} if value is None else {key: _digits(value)}
 
 
 def _digits(value: float) -> str:
@@ -111,53 +91,39 @@ def _digits(value: float) -> str:
 
 
 def _species(variable: Variable, compartment: str) -> Element:
-    element = Element("species", {"id": variable.name, "compartment": compartment})
-    if (amount := _literal(variable.initial)) is not None:
-        element.set("initialAmount", amount)
-    for key, value in (("hasOnlySubstanceUnits", "true"), ("boundaryCondition", "false"), ("constant", "false")):
-        element.set(key, value)
-    return element
+    amount = _literal("initialAmount", variable.initial)
+    flags = {"hasOnlySubstanceUnits": "true", "boundaryCondition": "false", "constant": "false"}
+    return Element("species", {"id": variable.name, "compartment": compartment, **amount, **flags})
 
 
 def _parameters(model: Model) -> Iterable[Element]:
-    for constant in model.constants:
-        yield Element("parameter", {"id": constant.name, "constant": "true"})
-    for parameter in model.parameters:
-        element = Element("parameter", {"id": parameter.name, "constant": "true"})
-        if parameter.default is not None:
-            element.set("value", _literal(number(parameter.default)) or "")
-        yield element
+    values: list[tuple[str, Expression | None]] = [(constant.name, None) for constant in model.constants]
+    values += [(each.name, None if each.default is None else number(each.default)) for each in model.parameters]
+    for name, value in values:
+        yield Element("parameter", {"id": name, "constant": "true", **_literal("value", value)})
     for variable in model.variables:
         if not variable.whole:
-            element = Element("parameter", {"id": variable.name, "constant": "false"})
-            if (value := _literal(variable.initial)) is not None:
-                element.set("value", value)
-            yield element
+            initial = _literal("value", variable.initial)
+            yield Element("parameter", {"id": variable.name, "constant": "false", **initial})
 
 
 def _initial_assignments(model: Model) -> Iterable[Element]:
     """Of constants, always: it is by them that they are not parameters; of variables where it takes a formula."""
     values = [(constant.name, constant.value) for constant in model.constants]
-    values += [(each.name, each.initial) for each in model.variables if _literal(each.initial) is None]
-    for name, value in values:
-        element = Element("initialAssignment", {"symbol": name})
-        element.append(_math(value))
-        yield element
+    values += [(each.name, each.initial) for each in model.variables if literal_value(each.initial) is None]
+    return [_made("initialAssignment", {"symbol": name}, _math(_node(value))) for name, value in values]
 
 
 def _constraints(variable: Variable) -> Iterable[Element]:
     """The bounds that a species has not by itself; without a lower one, that it is above minus infinity."""
-    limits: list[tuple[str, float]] = []
+    below_all = _apply("minus", [Element("infinity")])
+    limits: list[tuple[str, Element]] = []
     if variable.low != 0:
-        limits.append(("geq", -math.inf if variable.low is None else float(variable.low)))
+        limits.append(("geq", below_all if variable.low is None else _node(number(variable.low))))
     if variable.high is not None:
-        limits.append(("leq", float(variable.high)))
+        limits.append(("leq", _node(number(variable.high))))
     for tag, limit in limits:
-        comparison = _apply(tag, [_node(Name(variable.name))])
-        comparison.append(_apply("minus", [Element("infinity")]) if math.isinf(limit) else _node(number(limit)))
-        element = Element("constraint")
-        SubElement(element, "math", {"xmlns": _MATH}).append(comparison)
-        yield element
+        yield _made("constraint", {}, _math(_apply(tag, [_node(Name(variable.name)), limit])))
 
 
 def _reaction(transition: Transition, species: set[str]) -> Element:
@@ -165,13 +131,14 @@ def _reaction(transition: Transition, species: set[str]) -> Element:
     rate = transition.rate
     if transition.guard is not None:
         rate = Operation("if", (transition.guard, rate, Number(0.0)))
-    element = Element("reaction", {"id": transition.name, "reversible": "false"})
-    for tag, side in (("listOfReactants", consumed), ("listOfProducts", produced)):
-        _list(element, tag, [_reference(name, count) for name, count in side.items()])
     read = [name for name in rate.names if name in species and name not in consumed and name not in produced]
-    _list(element, "listOfModifiers", [Element("modifierSpeciesReference", {"species": name}) for name in read])
-    SubElement(element, "kineticLaw").append(_math(rate))
-    return element
+    parts = {
+        "listOfReactants": map(_reference, consumed.items()),
+        "listOfProducts": map(_reference, produced.items()),
+        "listOfModifiers": [Element("modifierSpeciesReference", {"species": name}) for name in read],
+    }
+    law = _made("kineticLaw", {}, _math(_node(rate)))
+    return _made("reaction", {"id": transition.name, "reversible": "false"}, *_lists(parts), law)
 
 
 def _sides(transition: Transition) -> tuple[dict[str, int], dict[str, int]]:
@@ -188,28 +155,24 @@ def _sides(transition: Transition) -> tuple[dict[str, int], dict[str, int]]:
     return consumed, produced
 
 
-def _reference(name: str, count: int) -> Element:
-    return Element("speciesReference", {"species": name, "stoichiometry": str(count), "constant": "true"})
+def _reference(side: tuple[str, int]) -> Element:
+    return Element("speciesReference", {"species": side[0], "stoichiometry": str(side[1]), "constant": "true"})
 
 
 def _event(event: Event, priority: int) -> Element:
-    element = Element("event", {"id": event.name, "useValuesFromTriggerTime": "true"})
     settings = {"initialValue": "true" if event.initially else "false", "persistent": "true"}
-    SubElement(element, "trigger", settings).append(_math(event.trigger))
-    SubElement(element, "priority").append(_math(Number(float(priority))))
-    assignments = []
-    for name, value in event.update:
-        assignment = Element("eventAssignment", {"variable": name})
-        assignment.append(_math(value))
-        assignments.append(assignment)
-    _list(element, "listOfEventAssignments", assignments)
-    return element
+    assignments = [_made("eventAssignment", {"variable": name}, _math(_node(value))) for name, value in event.update]
+    return _made(
+        "event",
+        {"id": event.name, "useValuesFromTriggerTime": "true"},
+        _made("trigger", settings, _math(_node(event.trigger))),
+        _made("priority", {}, _math(_number(priority))),
+        *_lists({"listOfEventAssignments": assignments}),
+    )
 
 
-def _math(expression: Expression) -> Element:
-    element = Element("math", {"xmlns": _MATH})
-    element.append(_node(expression))
-    return element
+def _math(node: Element) -> Element:
+    return _made("math", {"xmlns": _MATH}, node)
 
 
 def _node(expression: Expression) -> Element:
@@ -223,12 +186,10 @@ def _node(expression: Expression) -> Element:
         case Name(name):
             return _text(Element("ci"), name)
         case Operation("if", (condition, then, otherwise)):
-            choice = Element("piecewise")
-            SubElement(choice, "piece").extend([_node(then), _node(condition)])
-            SubElement(choice, "otherwise").append(_node(otherwise))
-            return choice
+            piece = _made("piece", {}, _node(then), _node(condition))
+            return _made("piecewise", {}, piece, _made("otherwise", {}, _node(otherwise)))
         case Operation(symbol, operands):
-            return _apply(_TAGS[symbol], map(_node, operands))
+            return _apply(TAGS[symbol], map(_node, operands))
     raise ModelError(f"SBML cannot say {expression}")
 
 
@@ -239,10 +200,7 @@ def _number(value: float) -> Element:
 
 
 def _apply(tag: str, operands: Iterable[Element]) -> Element:
-    element = Element("apply")
-    SubElement(element, tag)
-    element.extend(operands)
-    return element
+    return _made("apply", {}, Element(tag), *operands)
 
 
 def _text(element: Element, text: str) -> Element:

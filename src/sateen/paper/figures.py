@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sateen.core.prediction import Prediction
 from sateen.paper.published import METHODS, RANDOM
-from sateen.paper.questions import Question
-from sateen.paper.reproduction import Findings, PaperWork
-from sateen.paper.rows import LABELS, DimensionRow
+from sateen.paper.reproduction import Findings, Reproduction
+from sateen.paper.rows import Fit, Row, label
+from sateen.paper.tasks import QuestionTasks
+
+if TYPE_CHECKING:
+    from sateen.plot.style import Figure
 
 __all__ = ["draw"]
 
@@ -21,67 +23,58 @@ _PANELS: Final = ("accuracy", "rmse", "uncertainty", "hours")
 _HOUR: Final = 3600.0
 
 
-def draw(work: PaperWork, findings: Findings, suffix: str = ".svg") -> list[FilePath]:
-    """Draw every figure of the work's parts into its folder; the paths of the files."""
-    from sateen.plot.figures import save
-
-    drawn: dict[str, Any] = {}
-    for question in work.questions:
-        if question.part != "random" and question.dimension <= 2:
-            figure = _learned(work, question)
+def draw(reproduction: Reproduction, findings: Findings, suffix: str = ".svg") -> list[FilePath]:
+    """Draw every figure of the parts into the folder; the paths of the files."""
+    drawn: dict[str, Figure] = {}
+    for tasks in reproduction.by_question.values():
+        if tasks.question.part != "random" and tasks.question.dimension <= 2:
+            figure = _learned(tasks, reproduction.first)
             if figure is not None:
-                drawn[f"paper-{question.part}"] = figure
+                drawn[f"paper-{tasks.question.part}"] = figure
     if findings.dimensions:
         drawn["paper-random"] = _by_dimension(findings.dimensions)
-    files = [work.path / f"{name}{suffix}" for name in drawn]
-    for file, figure in zip(files, drawn.values(), strict=True):
-        with work.kept.folder.writing(file):
-            save(figure, file)
-    return files
+    return reproduction.save(drawn, suffix)
 
 
-def _learned(work: PaperWork, question: Question) -> Any:
-    """The figure of a configuration with one or two parameters; None if no method has learned it."""
+def _learned(tasks: QuestionTasks, number: int) -> Figure | None:
+    """The figure of a configuration with one or two parameters; None if no learner has learned it."""
     from sateen.plot.paper import curves, maps
 
-    (function,) = question.formulas
-    predictions: dict[str, Prediction] = {}
-    for method in work.methods:
-        found = work.kept.found_prediction(question, function, method, work.first)
-        if found is not None:
-            predictions[LABELS[method]] = found
+    fits = [task.value() for key, task in tasks.fits.items() if key[2] == number]
+    predictions = {label(fit.learner): fit.prediction for fit in fits if isinstance(fit, Fit) and fit.prediction}
     if not predictions:
         return None
-    test, truth = work.kept.found_test(question, function), work.kept.found_truth(question, function)
-    title = f"Configuration ({question.part}), training set {work.first}"
-    if question.dimension == 2:
+    ((function, test),) = tasks.test.value().items()
+    truth = tasks.truth.value()[function]
+    title = f"Configuration ({tasks.question.part}), training set {number}"
+    if tasks.question.dimension == 2:
         return maps(title, predictions, test.points, truth)
     chosen = np.unique(np.linspace(0, len(test) - 1, min(_SHOWN, len(test))).round().astype(int))
     return curves(title, predictions, test[chosen], test.points, truth)
 
 
-def _by_dimension(rows: tuple[DimensionRow, ...]) -> Any:
+def _by_dimension(rows: tuple[Row, ...]) -> Figure:
     from sateen.plot.paper import scores_by_dimension
 
-    found: dict[str, dict[str, dict[int, tuple[float, float | None]]]] = {panel: {} for panel in _PANELS}
+    ours: dict[str, dict[str, dict[int, tuple[float, float | None]]]] = {panel: {} for panel in _PANELS}
     reference: dict[int, tuple[float, float | None]] = {}
     for row in (each for each in rows if each.figures):
         for panel in _PANELS:
-            own = row.figures["seconds" if panel == "hours" else panel]
-            scale = 1 / _HOUR if panel == "hours" else 1.0
-            value = scale * own.mean, None if own.half is None else scale * own.half
-            found[panel].setdefault(LABELS[row.method], {})[row.rates] = value
-        reference.setdefault(row.rates, (row.figures["smc_width"].mean, None))
-    return scores_by_dimension(found, _published(), reference=reference)
+            name, scale = ("seconds", 1 / _HOUR) if panel == "hours" else (panel, 1.0)
+            half = row.halves[name]
+            value = scale * row.figures[name], None if half is None else scale * half
+            ours[panel].setdefault(label(row.learner), {})[int(row.part)] = value
+        reference.setdefault(int(row.part), (row.figures["smc_width"], None))
+    return scores_by_dimension(ours, _published(), reference=reference)
 
 
 def _published() -> Mapping[str, Mapping[str, Mapping[int, tuple[float, None]]]]:
     """The paper's figures by panel and method, where it has any."""
-    told: dict[str, dict[str, dict[int, tuple[float, None]]]] = {}
+    published: dict[str, dict[str, dict[int, tuple[float, None]]]] = {}
     for panel in _PANELS:
         for method in METHODS:
-            series = {rates: getattr(own, panel) for rates, own in RANDOM[method].items()}
+            series = {rates: getattr(figures, panel) for rates, figures in RANDOM[method].items()}
             known = {rates: (float(value), None) for rates, value in series.items() if value is not None}
             if known:
-                told.setdefault(panel, {})[LABELS[method]] = known
-    return told
+                published.setdefault(panel, {})[label(method)] = known
+    return published

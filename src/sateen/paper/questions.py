@@ -10,29 +10,23 @@ each other, of the test set, of the runs behind the truth and of those for calib
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-import numpy as np
-
-from sateen.core.errors import InputError, nearest
-from sateen.core.space import Points, Range, Space
-from sateen.logic.formula import Formula
-from sateen.logic.parser import stl
-from sateen.model.model import Model
+import sateen as st
 from sateen.paper.cases.configurations import CONFIGURATIONS
 from sateen.paper.cases.design import Design
-from sateen.paper.cases.random_ctmc import HORIZON, KINDS, random_network
+from sateen.paper.cases.random_ctmc import KINDS, property_of, random_network
+from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS
+from sateen.pipeline import stream_seed
 
 __all__ = ["NETWORKS", "PARTS", "TRUTH_RUNS", "Question", "Role", "Set", "questions"]
 
 Set: TypeAlias = Literal["train", "test", "truth"]
 Role: TypeAlias = Set | Literal["held-out"]
-_ROLES: Final[tuple[Role, ...]] = ("train", "test", "truth", "held-out")
 _RATES: Final = MappingProxyType({f"r{rates:02d}": rates for rates in DIMENSIONS})
 PARTS: Final = (*CONFIGURATIONS, *_RATES, "random")
 
@@ -97,9 +91,9 @@ class Question:
 
     name: str
     part: str
-    model: Model
-    formulas: Mapping[str, Formula] = field(hash=False)
-    space: Space
+    model: st.Model
+    formulas: Mapping[str, st.Formula] = field(hash=False)
+    space: st.Space
     train: Design
     test: Design
     truth_runs: int | None
@@ -113,32 +107,29 @@ class Question:
     def tried(self, share: float) -> Question:
         """The same question with a share of the points, and of the runs behind the truth."""
         if not 0 < share <= 1:
-            raise InputError(f"a share of the points lies above 0 and is at most 1, not {share:g}")
+            raise st.InputError(f"a share of the points lies above 0 and is at most 1, not {share:g}")
         runs = None if self.truth_runs is None else max(_FEWEST_TRUTH_RUNS, round(self.truth_runs * share))
         train, test = (self._fewer(design, share) for design in (self.train, self.test))
         return replace(self, train=train, test=test, truth_runs=runs if share < 1 else self.truth_runs, share=share)
 
-    def points(self, role: Set, number: int = 0) -> Points:
+    def points(self, role: Set, number: int = 0) -> st.Points:
         """The parameter values of a set; the truth is asked at the test points."""
         if role == "train":
-            return self.train.draw(self.space, self._seeds(role, number)[0])
-        return self.test.draw(self.space, self._seeds("test")[0])
+            return self.train.draw(self.space, self._seed("points", role, number))
+        return self.test.draw(self.space, self._seed("points", "test"))
 
-    def uniform(self, count: int) -> Points:
+    def uniform(self, count: int) -> st.Points:
         """Independent points for calibrations."""
-        return self.space.uniform(count, seed=self._seeds("held-out")[0])
+        return self.space.uniform(count, seed=self._seed("points", "held-out"))
 
     def run_seed(self, role: Role, number: int = 0) -> int:
         """The seed of the runs of a set."""
-        return int(self._seeds(role, number)[1].generate_state(1, np.uint64)[0] >> 1)
+        return self._seed("runs", role, number)
 
-    def content(self) -> dict[str, Any]:
-        """All that decides what its runs are, as plain data; without the formulas."""
-        parameters = [
-            [name, [own.low, own.high, own.scale] if isinstance(own, Range) else own]
-            for name, own in self.space.parameters
-        ]
-        return {"question": self.name, "model": str(self.model), "space": parameters}
+    def content(self) -> dict[str, object]:
+        """All that decides what its runs are, as plain data; without the designs."""
+        formulas = {name: [str(formula), formula.end] for name, formula in self.formulas.items()}
+        return {"question": self.name, "model": str(self.model), "space": repr(self.space), "formulas": formulas}
 
     def _fewer(self, design: Design, share: float) -> Design:
         if design.kind == "latin":
@@ -146,10 +137,9 @@ class Question:
         axis = max(_FEWEST_POINTS, round(design.per_axis(self.dimension) * share ** (1 / self.dimension)))
         return replace(design, points=axis**self.dimension)
 
-    def _seeds(self, role: Role, number: int = 0) -> list[np.random.SeedSequence]:
-        """The seeds of the design and of the runs of a set."""
-        own = (zlib.crc32(self.name.encode()), _ROLES.index(role))
-        return np.random.SeedSequence(number, spawn_key=own).spawn(2)
+    def _seed(self, what: str, role: Role, number: int = 0) -> int:
+        """The seed of the points or of the runs of a set."""
+        return stream_seed(number, "paper", self.name, role, what)
 
 
 def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
@@ -163,8 +153,7 @@ def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
     """
     for part in parts:
         if part not in PARTS:
-            hint = nearest(part, PARTS) or f"there are {' '.join(PARTS)}"
-            raise InputError(f"the paper has no part {part!r}; {hint}")
+            raise unknown_name(f"the paper has no part {part!r}", part, PARTS)
     asked = [_configuration(part) for part in CONFIGURATIONS if part in parts]
     for part, rates in _RATES.items():
         if part in parts or "random" in parts:
@@ -173,24 +162,16 @@ def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
 
 
 def _configuration(name: str) -> Question:
-    own = CONFIGURATIONS[name]
-    runs = TRUTH_RUNS[own.case]
-    return Question(name, name, own.model, {name: own.formula}, own.space, own.train, own.test, runs)
+    asked = CONFIGURATIONS[name]
+    runs = TRUTH_RUNS[asked.case]
+    return Question(name, name, asked.model, {name: asked.formula}, asked.space, asked.train, asked.test, runs)
 
 
 def _network(rates: int, place: int) -> Question:
     seed, *species = NETWORKS[rates][place]
     network = random_network(rates, seed)
     name = f"r{rates:02d}/m{place + 1}"
-    one, other, two, another, three = species
-    texts = (
-        f"G[0, {HORIZON}] ({one} <= {other})",
-        f"F[0, {HORIZON}] ({two} <= {another})",
-        f"F[0, {HORIZON}] G ({three} < 20)",
-    )
-    formulas = {
-        f"{name}/{kind}": stl(text, end=HORIZON if kind == "phi3" else None)
-        for kind, text in zip(KINDS, texts, strict=True)
-    }
+    pairs = zip(KINDS, (species[0:2], species[2:4], species[4:]), strict=True)
+    formulas = {f"{name}/{kind}": property_of(kind, *some) for kind, some in pairs}
     runs = TRUTH_RUNS["random"]
     return Question(name, "random", network.model, formulas, network.space, network.train, network.test, runs)

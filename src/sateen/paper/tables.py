@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from sateen.paper.published import Figures
-from sateen.paper.rows import LABELS, DimensionRow, Lift, Row, Spread
+from sateen.paper.rows import Lift, Row, label
 
 __all__ = ["Labels", "Table", "configuration_tables", "configurations_latex", "random_latex", "random_tables"]
 
 Cells: TypeAlias = tuple[str, ...]
+Column: TypeAlias = tuple[str, int, int]  # the name of a figure, its factor, and its digits
+Mark: TypeAlias = Callable[[str], str]
 _DASH: Final = "-"
-_COMPARED: Final = ("rmse", "accuracy", "uncertainty")
 _HEAD: Final[tuple[Cells, Cells]] = (
     ("", "", "RMSE", "", "Acc", "", "Unc", "", "Wilson", "against f", "", "", "seconds", ""),
     ("", "", "ours", "paper", "ours", "paper", "ours", "paper", "Acc", "RMSE", "cover", "nearly", "train", "predict"),
@@ -26,13 +26,15 @@ _RANDOM_HEAD: Final[tuple[Cells, Cells]] = (
     ("", "", "RMSE", "", "Acc", "", "Unc", "", "", "Wilson", "against f", "", "", "training", ""),
     (*_HEAD[1][:8], "SMC", *_HEAD[1][8:12], "ours, s", "paper, h"),
 )
-_RATES_COLUMNS: Final = (
-    ("smc_width", 1, 3),
-    ("wilson_accuracy", 100, 1),
+_COMPARED: Final[tuple[Column, ...]] = (("rmse", 100, 2), ("accuracy", 100, 2), ("uncertainty", 1, 3))
+_COLUMNS: Final[tuple[Column, ...]] = (
+    ("wilson_accuracy", 100, 2),
     ("rmse_truth", 100, 2),
     ("coverage", 100, 1),
     ("coverage_slack", 100, 1),
 )
+_RANDOM_COMPARED: Final[tuple[Column, ...]] = (("rmse", 100, 2), ("accuracy", 100, 1), ("uncertainty", 1, 3))
+_RANDOM_COLUMNS: Final[tuple[Column, ...]] = (("smc_width", 1, 3), ("wilson_accuracy", 100, 1), *_COLUMNS[1:])
 _BEST: Final = "For sateen the paper's figure is the best of its three methods, each figure by itself."
 _NEARLY: Final = (
     "Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it."
@@ -96,7 +98,7 @@ def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lift
     return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
 
 
-def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
+def random_tables(rows: Sequence[Row]) -> list[Table]:
     """The table of the random networks by number of rates."""
     fits = max((row.fits for row in rows), default=0)
     notes = [
@@ -106,9 +108,8 @@ def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
         _NEARLY,
         "The paper's hours are those of an A100.",
     ]
-    if any(_is_worse(name, row.figures, row.published) for row in rows for name in _COMPARED):
-        notes.append(_WORSE)
-    notes += _refusals((str(row.rates), row.method, row.refused) for row in rows)
+    notes += [_WORSE] if any(row.worse for row in rows) else []
+    notes += _refusals(rows)
     return [Table(_RANDOM_HEAD, tuple(_by_rates(rows, "±", _plain)), tuple(notes))]
 
 
@@ -121,17 +122,14 @@ def configurations_latex(rows: Sequence[Row], labels: Mapping[str, Labels]) -> s
     return _tabular("ll|rr|rr|rr|r|rrr|rr", groups, _HEAD[1], body)
 
 
-def random_latex(rows: Sequence[DimensionRow]) -> str:
+def random_latex(rows: Sequence[Row]) -> str:
     """The table of the random networks as a `tabular` for booktabs."""
     body: list[str] = []
-    for rates in dict.fromkeys(row.rates for row in rows):
-        own = [row for row in rows if row.rates == rates]
-        body += [r"    \midrule", *(_latex_line(cell) for cell in _by_rates(own, r"$\pm$", _latex))]
+    for rates in dict.fromkeys(row.part for row in rows):
+        some = [row for row in rows if row.part == rates]
+        body += [r"    \midrule", *(_latex_line(cell) for cell in _by_rates(some, r"$\pm$", _latex))]
     groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 3), ("Wilson", 1), ("against $f$", 3), ("training", 2)]
     return _tabular("ll|rr|rr|rrr|r|rrr|rr", groups, _RANDOM_HEAD[1], body)
-
-
-Mark: TypeAlias = Callable[[str], str]
 
 
 def _plain(text: str) -> str:
@@ -143,12 +141,10 @@ def _latex(text: str) -> str:
 
 
 def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> Iterator[Cells]:
-    """The lines of a configuration: its methods, then what is known of its test set."""
-    name = part
-    for row in rows:
-        if row.part == part:
-            yield (name, _method(row.method, row.kinds), *_figures(row, mark))
-            name = ""
+    """The lines of a configuration: its learners, then what is known of its test set."""
+    for place, row in enumerate(row for row in rows if row.part == part):
+        figures = _figures(row, _COMPARED, _COLUMNS, mark)
+        yield ("" if place else part, _heading(row), *figures, _seconds(row.figures.get("evaluation")))
     if labels is not None:
         noise, accuracy = _number(labels.noise, 100, 2), _number(labels.accuracy, 100, 2)
         width, published = f"{labels.width:.4f}", _number(labels.published_width, 1, 3)
@@ -156,43 +152,26 @@ def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> 
         yield ("", "test set", noise, "", accuracy, "", width, published, wilson, *[""] * 5)
 
 
-def _figures(row: Row, mark: Mark) -> Iterator[str]:
-    ours, theirs = row.figures, row.published
-    for name, factor, digits in (("rmse", 100, 2), ("accuracy", 100, 2), ("uncertainty", 1, 3)):
-        text = _number(ours.get(name), factor, digits)
-        yield mark(text) if name in row.worse else text
-        yield _number(getattr(theirs, name), factor, digits)
-    yield _number(ours.get("wilson_accuracy"), 100, 2)
-    yield _number(ours.get("rmse_truth"), 100, 2)
-    yield _number(ours.get("coverage"), 100, 1)
-    yield _number(ours.get("coverage_slack"), 100, 1)
-    yield _seconds(ours.get("seconds"))
-    yield _seconds(ours.get("evaluation"))
-
-
-def _by_rates(rows: Sequence[DimensionRow], plus_minus: str, mark: Mark) -> Iterator[Cells]:
-    last = 0
+def _by_rates(rows: Sequence[Row], plus_minus: str, mark: Mark) -> Iterator[Cells]:
+    last = ""
     for row in rows:
-        ours, theirs = row.figures, row.published
-        cells = [str(row.rates) if row.rates != last else "", _method(row.method, row.kinds)]
-        for name, factor, digits in (("rmse", 100, 2), ("accuracy", 100, 1), ("uncertainty", 1, 3)):
-            text = _spread(ours.get(name), factor, digits, plus_minus)
-            cells += [mark(text) if _is_worse(name, ours, theirs) else text]
-            cells += [_number(getattr(theirs, name), factor, digits)]
-        for name, factor, digits in _RATES_COLUMNS:
-            cells.append(_number(_mean(ours.get(name)), factor, digits))
-        cells += [_seconds(_mean(ours.get("seconds"))), _number(theirs.hours, 1, 1)]
-        yield tuple(cells)
-        last = row.rates
+        figures = _figures(row, _RANDOM_COMPARED, _RANDOM_COLUMNS, mark, plus_minus)
+        yield ("" if row.part == last else row.part, _heading(row), *figures, _number(row.published.hours, 1, 1))
+        last = row.part
 
 
-def _is_worse(name: str, ours: Mapping[str, Spread], theirs: Figures) -> bool:
-    known: float | None = getattr(theirs, name)
-    found = ours.get(name)
-    if known is None or found is None:
-        return False
-    digits = 2 if name == "accuracy" else 3
-    return (found.mean - known) * (1 if name == "accuracy" else -1) < -0.5 * 10.0**-digits
+def _figures(
+    row: Row, compared: Sequence[Column], others: Sequence[Column], mark: Mark, plus_minus: str = ""
+) -> Iterator[str]:
+    """Figures beside the published ones, those that the paper does not have, and the time of training."""
+    for name, factor, digits in compared:
+        text, half = _number(row.figures.get(name), factor, digits), row.halves.get(name)
+        text += f" {plus_minus} {_number(half, factor, digits)}" if half is not None else ""
+        yield mark(text) if name in row.worse else text
+        yield _number(getattr(row.published, name), factor, digits)
+    for name, factor, digits in others:
+        yield _number(row.figures.get(name), factor, digits)
+    yield _seconds(row.figures.get("seconds"))
 
 
 def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
@@ -207,17 +186,15 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
     if any(row.worse for row in rows):
         yield _WORSE
-    for own in labels.values():
-        if own.truth_runs is not None:
-            about = f"is the share of {own.truth_runs:,} runs, with a standard error of {100 * own.truth_error:.2f}"
-            yield f"{own.part}: f {about} in the mean square, which adds to errors and takes from coverage."
-    yield from _refusals((row.part, row.method, row.refused) for row in rows)
+    for each in labels.values():
+        if each.truth_runs is not None:
+            about = f"is the share of {each.truth_runs:,} runs, with a standard error of {100 * each.truth_error:.2f}"
+            yield f"{each.part}: f {about} in the mean square, which adds to errors and takes from coverage."
+    yield from _refusals(rows)
 
 
-def _refusals(found: Iterator[tuple[str, str, str]]) -> Iterator[str]:
-    for name, method, why in found:
-        if why:
-            yield f"{name}, {LABELS[method]}: {why}"
+def _refusals(rows: Sequence[Row]) -> Iterator[str]:
+    return (f"{row.part}, {label(row.learner)}: {row.refused}" for row in rows if row.refused)
 
 
 def _lift_table(lifts: Mapping[str, Lift]) -> Table:
@@ -230,20 +207,20 @@ def _lift_table(lifts: Mapping[str, Lift]) -> Table:
     cells = tuple(
         (
             name,
-            f"{own.points} x {own.runs}",
-            f"{own.width:.4f}",
-            f"{100 * own.coverage:.1f}",
-            f"{100 * min(own.coverages):.1f}",
-            f"{own.failures} of {len(own.coverages)}",
-            f"{own.p:.2g}",
+            f"{lift.points} x {lift.runs}",
+            f"{lift.width:.4f}",
+            f"{100 * lift.coverage:.1f}",
+            f"{100 * min(lift.coverages):.1f}",
+            f"{lift.failures} of {len(lift.coverages)}",
+            f"{lift.p:.2g}",
         )
-        for name, own in lifts.items()
+        for name, lift in lifts.items()
     )
     return Table((head,), cells, caption=caption, left=1)
 
 
-def _method(method: str, kinds: Sequence[str]) -> str:
-    return f"sateen ({', '.join(kinds)})" if method == "default" and kinds else LABELS[method]
+def _heading(row: Row) -> str:
+    return f"sateen ({', '.join(row.kinds)})" if row.learner == "default" and row.kinds else label(row.learner)
 
 
 def _number(value: float | None, factor: float, digits: int) -> str:
@@ -252,17 +229,6 @@ def _number(value: float | None, factor: float, digits: int) -> str:
 
 def _seconds(value: float | None) -> str:
     return _DASH if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _mean(found: Spread | None) -> float | None:
-    return None if found is None else found.mean
-
-
-def _spread(found: Spread | None, factor: float, digits: int, plus_minus: str) -> str:
-    text = _number(_mean(found), factor, digits)
-    if found is None or found.half is None:
-        return text
-    return f"{text} {plus_minus} {factor * found.half:.{digits}f}"
 
 
 def _aligned(rows: Sequence[Cells], left: int) -> list[str]:
@@ -276,8 +242,7 @@ def _aligned(rows: Sequence[Cells], left: int) -> list[str]:
 
 
 def _latex_line(cells: Cells) -> str:
-    told = [r"--" if cell == _DASH else cell for cell in cells]
-    return "    " + " & ".join(told) + r" \\"
+    return "    " + " & ".join("--" if cell == _DASH else cell for cell in cells) + r" \\"
 
 
 def _tabular(columns: str, groups: Sequence[tuple[str, int]], head: Cells, body: Sequence[str]) -> str:

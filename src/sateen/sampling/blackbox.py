@@ -5,26 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.errors import InputError, SimulationError, StoreError
 from sateen.core.observations import Failure
 from sateen.core.path import Path, Verdict
 from sateen.core.space import Points, Space
-from sateen.core.text import number_text
-from sateen.core.types import IntArray
+from sateen.core.text import values_text
+from sateen.core.types import FloatArray, IntArray
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.sampling.ledger import MOST_FAILURES, Ledger, Tally
 
 __all__ = ["BlackBox", "Function", "name_of"]
 
-Function: TypeAlias = "Callable[[dict[str, float], np.random.Generator], Any]"
-_REASONS: Final = ("short path", "failed")
-_SHORT, _FAILED = range(2)
+Function: TypeAlias = "Callable[[dict[str, float], np.random.Generator], object]"
+_SHORT, _FAILED = range(2)  # the places of the reasons
 _HOPELESS: Final = 20  # runs that all failed, and nothing else, are enough
 
 
@@ -40,27 +38,18 @@ class BlackBox:
     formulas: tuple[Formula, ...]
     space: Space
     seed: int
+    reasons: ClassVar[tuple[str, ...]] = ("short path", "failed")
+    interruptible_soon: ClassVar[bool] = False
+    needs_compile: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
         return max(len(self.formulas), 1)
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return _REASONS
-
-    @property
-    def brief(self) -> bool:
-        return False
-
-    @property
-    def cold(self) -> bool:
-        return False
-
-    def count(self, theta: npt.NDArray[np.float64], items: IntArray) -> Tally:
+    def count(self, theta: FloatArray, items: IntArray) -> Tally:
         points = Points(theta, self.space)
         satisfied = np.zeros((self.size, len(items)), np.int64)
-        undecided = np.zeros((self.size, len(_REASONS), len(items)), np.int64)
+        undecided = np.zeros((self.size, len(self.reasons), len(items)), np.int64)
         failures: list[Failure] = []
         for row, (point, first, number) in enumerate(items.tolist()):
             for run in range(first, first + number):
@@ -76,13 +65,13 @@ class BlackBox:
                     undecided[place, _SHORT, row] += verdict is Verdict.UNKNOWN
         return Tally(satisfied, undecided, tuple(failures))
 
-    def asked(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         formulas = [[str(formula), formula.end] for formula in self.formulas]
         return {"function": name_of(self.function), "source": _source(self.function), "formulas": formulas}
 
-    def judge(self, ledger: Ledger) -> None:
+    def raise_if_hopeless(self, ledger: Ledger) -> None:
         """Raise, with the first exception as the cause, if every run so far has failed."""
-        failed = ledger.undecided(0).get(_REASONS[_FAILED])
+        failed = ledger.undecided(0).get(self.reasons[_FAILED])
         if failed is None or ledger.done < min(_HOPELESS, ledger.total) or failed.sum() < ledger.done:
             return
         first = ledger.failures[0]
@@ -93,19 +82,19 @@ class BlackBox:
             cause = error
         raise SimulationError(
             f"all of the first {ledger.done} runs of {name_of(self.function)} failed: {first.error}\n  with "
-            + ", ".join(f"{name} = {number_text(value)}" for name, value in first.theta.items())
-            + f"; seed {first.seed}, point {first.point}, run {first.run}"
+            f"{values_text(first.theta)}; seed {first.seed}, point {first.point}, run {first.run}"
         ) from cause
 
-    def _answer(self, theta: dict[str, float], point: int, run: int) -> Any:
+    def _answer(self, theta: dict[str, float], point: int, run: int) -> object:
         return self.function(theta, np.random.default_rng(np.random.SeedSequence((self.seed, point, run))))
 
-    def _verdicts(self, answer: Any, theta: dict[str, float]) -> list[Verdict]:
+    def _verdicts(self, answer: object, theta: dict[str, float]) -> list[Verdict]:
         """What an answer says, one verdict for each formula, or the only one where there is no formula."""
         name = name_of(self.function)
         if isinstance(answer, Path):
             if not self.formulas:
-                raise InputError(f"{name} returns paths, which a formula must decide; observe(model, formula, ...)")
+                problem = f"{name} returns paths, which a formula must decide"
+                raise InputError(problem, argument="formula", remedy="give a {formula}")
             return [monitor(formula, _informed(answer, formula, theta)) for formula in self.formulas]
         if isinstance(answer, Verdict):
             verdict = answer
@@ -115,7 +104,8 @@ class BlackBox:
             given = repr(answer) if isinstance(answer, int | np.integer) else f"a {type(answer).__name__}"
             raise InputError(f"{name} returns {given}; a black box answers with a bool, or with a Path")
         if self.formulas:
-            raise InputError(f"{name} decides by itself, so a formula has nothing to decide; pass formula=None")
+            problem = f"{name} decides by itself, so a formula has nothing to decide"
+            raise InputError(problem, argument="formula", remedy="give {formula=None}")
         return [verdict]
 
 

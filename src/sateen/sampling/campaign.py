@@ -13,15 +13,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
-from typing import Any, Final
-
-import numpy as np
-import numpy.typing as npt
+from types import FrameType
+from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from sateen.core.errors import InputError, SimulationError, StoreError
 from sateen.core.progress import Progress
-from sateen.core.types import IntArray
-from sateen.sampling.ledger import Chunk, Interval, Ledger, Source, Tally
+from sateen.core.types import FloatArray, IntArray
+from sateen.sampling.ledger import Chunk, Interval, Ledger, Tally
+from sateen.sampling.source import Source
 from sateen.sampling.store import StoredCampaign
 
 __all__ = ["Campaign", "Pace"]
@@ -34,6 +33,11 @@ _MOST_POINTS: Final = 1 << 17  # in a chunk: its tables take some ten megabytes
 _IN_FLIGHT: Final = 2  # chunks for each worker: one that it runs, one that waits
 _LOOK_UP: Final = 0.2  # seconds after which a wait looks for Ctrl-C, which does not wake it on every system
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Counted: TypeAlias = Future[tuple[Tally, float]]
+_Waiting: TypeAlias = dict[_Counted, Interval]
+
 
 class Campaign:
     """Runs to be made by `workers`, or by the workers of an executor, until the ledger has no gap."""
@@ -41,7 +45,7 @@ class Campaign:
     def __init__(
         self,
         source: Source,
-        theta: npt.NDArray[np.float64],
+        theta: FloatArray,
         ledger: Ledger,
         *,
         workers: int,
@@ -58,23 +62,38 @@ class Campaign:
         self.progress = progress
         self.stored = stored
         self._inline = workers == 1 and executor is None
-        self.pace = Pace(chunk, workers, first=_FIRST_SIZE if source.brief else 1)
+        self.pace = Pace(chunk, workers, first=_FIRST_SIZE if source.interruptible_soon else 1)
         self._mark = time.perf_counter()
 
     def run(self) -> None:
         """Make all runs that are missing."""
+        if not (gaps := self.ledger.gaps()):
+            return
+        self.progress.start("observe", self.ledger.total - self.ledger.done, "runs")
+        try:
+            if self.ledger.done:
+                self.progress.note(f"{self.ledger.done:,} runs are in the store")
+            if self.source.interruptible_soon:
+                if self.source.needs_compile:
+                    self.progress.note("compiling (once)")
+                self._run_here((gaps[0][0], gaps[0][0] + 1))
+            self._run_all()
+        finally:
+            self.progress.finish()
+
+    def _run_all(self) -> None:
         gaps = self.ledger.gaps()
         self._mark = time.perf_counter()
-        own = None if self.executor or self._inline else ThreadPoolExecutor(self.workers, "sateen")
+        threads = None if self.executor or self._inline else ThreadPoolExecutor(self.workers, "sateen")
         try:
             while gaps:
-                clear = self._gather(self.executor or own or _Inline(), gaps)
+                clear = self._gather(self.executor or threads or _Inline(), gaps)
                 gaps = [] if clear else self._caught_up()
         finally:
-            if own:
-                own.shutdown(wait=False, cancel_futures=True)
+            if threads:
+                threads.shutdown(wait=False, cancel_futures=True)
 
-    def run_here(self, interval: Interval) -> None:
+    def _run_here(self, interval: Interval) -> None:
         """Make a few runs in this thread, and do not count the time: something was compiled or loaded for them."""
         points, items = self.ledger.items(*interval)
         tally = self.source.count(self.theta[points], items)
@@ -84,11 +103,11 @@ class Campaign:
     def _gather(self, executor: Executor, gaps: Iterable[Interval]) -> bool:
         """Make the runs in the gaps; stops early, and returns False, where another process has made some of them."""
         pieces = self._cut(list(gaps))
-        waiting: dict[Future[tuple[Tally, float]], Interval] = {}
+        waiting: _Waiting = {}
         clear = True
         room = 1 if self._inline else _IN_FLIGHT * self.workers
         # Work that is done at once, in this thread, must itself be open to Ctrl-C if it may take long.
-        handing_out = nullcontext if self._inline and not self.source.brief else _uninterrupted
+        handing_out = nullcontext if self._inline and not self.source.interruptible_soon else _uninterrupted
         try:
             while True:
                 while clear and len(waiting) < room and (piece := next(pieces, None)):
@@ -118,7 +137,7 @@ class Campaign:
                 left -= end - first
                 first = end
 
-    def _take(self, waiting: dict[Future[tuple[Tally, float]], Interval], future: Future[tuple[Tally, float]]) -> bool:
+    def _take(self, waiting: _Waiting, future: _Counted) -> bool:
         """Enter a chunk that came back; False if another process had been faster."""
         try:
             tally, seconds = future.result()
@@ -132,7 +151,7 @@ class Campaign:
             entered = self._enter(interval, tally, now - self._mark)
             self._mark = now
         self.pace.learn(interval[1] - interval[0], seconds)
-        self.source.judge(self.ledger)
+        self.source.raise_if_hopeless(self.ledger)
         return entered
 
     def _enter(self, interval: Interval, tally: Tally, seconds: float) -> bool:
@@ -148,7 +167,7 @@ class Campaign:
             self.progress.advance(chunk.stop - chunk.first)
         return free
 
-    def _drain(self, waiting: dict[Future[tuple[Tally, float]], Interval]) -> None:
+    def _drain(self, waiting: _Waiting) -> None:
         """Enter what is being run; what has not begun is dropped. A second Ctrl-C ends the waiting."""
         for future in [future for future in waiting if future.cancel()]:
             del waiting[future]
@@ -206,8 +225,10 @@ class Pace:
 class _Inline(Executor):
     """Does the work at once, in the thread that hands it out."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Future[_Result]:
+        future: Future[_Result] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:
@@ -215,7 +236,7 @@ class _Inline(Executor):
         return future
 
 
-def _counted(source: Source, theta: npt.NDArray[np.float64], items: IntArray) -> tuple[Tally, float]:
+def _counted(source: Source, theta: FloatArray, items: IntArray) -> tuple[Tally, float]:
     """The tally of the items, and how many seconds it took; a function that other processes find by its name."""
     start = time.perf_counter()
     return source.count(theta, items), time.perf_counter() - start
@@ -242,7 +263,7 @@ def _uninterrupted() -> Iterator[None]:
     if not callable(handler):
         yield
         return
-    pressed: list[tuple[Any, ...]] = []
+    pressed: list[tuple[int, FrameType | None]] = []
     signal.signal(signal.SIGINT, lambda *how: pressed.append(how))
     try:
         yield

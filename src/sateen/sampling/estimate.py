@@ -8,7 +8,6 @@ way of stopping; `sequential.py` says why.
 from __future__ import annotations
 
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,9 +22,13 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import InputError
+from sateen.core.prediction import Claim
 from sateen.core.progress import SILENT, Progress
 from sateen.core.proportions import clopper_pearson
-from sateen.engine.run import REASONS, Counts, Runner
+from sateen.core.text import percent
+from sateen.core.threads import processors
+from sateen.engine.emit import REASONS
+from sateen.engine.run import Counts, Runner
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.sequential import (
@@ -52,10 +55,11 @@ _TEST: Final = re.compile(r"\s*P\s*(>=?|<=?)\s*(\S+)\s*", re.IGNORECASE)
 class Estimate:
     """What the runs say about P(formula | θ); `claim` says what the interval from `lower` to `upper` promises.
 
-    `probability` is the frequency among the `runs`, or NaN where undecided runs leave it open; `reasons` says why they
-    are undecided. From `bayes_lower` to `bayes_upper` reaches the central part, of weight `level`, of what to believe
-    after these runs if before them every probability was as likely. `planning` are further runs, made only to find out
-    how many to make; `events` and `seconds` are of all runs, without compiling. `decision` is the answer to a test.
+    `sentences` say it in words, and so does `str(estimate)`. `probability` is the frequency among the `runs`, or NaN
+    where undecided runs leave it open; `reasons` says why they are undecided. From `bayes_lower` to `bayes_upper`
+    reaches the central part, of weight `level`, of what to believe after these runs if before them every probability
+    was as likely. `planning` are further runs, made only to find out how many to make; `events` and `seconds` are of
+    all runs, without compiling. `decision` is the answer to a test.
     """
 
     probability: float
@@ -68,14 +72,15 @@ class Estimate:
     undecided: int
     runs: int
     seconds: float
-    claim: str
+    claim: Claim
+    sentences: tuple[str, ...]
     decision: Decision | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     planning: int = 0
     events: int = 0
 
     def __str__(self) -> str:
-        return self.claim
+        return "\n".join(self.sentences)
 
 
 def estimate(
@@ -115,27 +120,30 @@ def estimate(
     runner = Runner(model, (formula,))
     values = model.values(theta)
     row = [values[name] for name in runner.parameters]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    workers = processors()
+    measure = "intervals made like this"
+    sentences: list[str] = []
+    with ThreadPoolExecutor(workers) as pool:
         make = partial(runner.run, seed=seed, max_events=max_events, max_time=max_time)
-        source = _Runs(make, row, pool, os.cpu_count() or 1, progress)
+        source = _Runs(make, row, pool, workers, progress)
         source.compile(runner.is_compiled, singly=question is not None)
         started = time.perf_counter()
         decision: Decision | None = None
         if question is not None:
             with _watched(progress, "testing", max_runs):
-                counted, found = until_answered(source.each, question.test, max_runs)
-            decision = question.decision(found)
+                counted, answer = until_answered(source.each, question.test, max_runs)
+            decision = question.decision(answer)
             limits = anytime(counted.satisfied, counted.runs, level, counted.undecided)
-            claim = question.claim(decision, counted, max_runs)
-            claim += _claim(limits, level, counted, "the intervals after all runs of such a test together")
+            measure = "the intervals after all runs of such a test together"
+            sentences.append(question.sentence(decision, counted, max_runs))
         elif width is not None:
             counted, limits, _ = until_width(source.count, width, level, max_runs)
-            claim = _claim(limits, level, counted) + _unreached(limits, width, counted)
         else:
             counted = source.count(_DEFAULT_RUNS if runs is None else runs)
             limits = clopper_pearson(counted.satisfied, counted.runs, level, counted.undecided)
-            claim = _claim(limits, level, counted)
         seconds = time.perf_counter() - started
+    claim = Claim("probability", "frequentist", level, measure, runs=counted.runs)
+    sentences += _sentences(claim, limits, counted, width)
     belief = credible(counted.satisfied, counted.runs, level, counted.undecided)
     return Estimate(
         probability=math.nan if counted.undecided else counted.satisfied / counted.runs,
@@ -149,6 +157,7 @@ def estimate(
         runs=counted.runs,
         seconds=seconds,
         claim=claim,
+        sentences=tuple(sentences),
         decision=decision,
         reasons=MappingProxyType({name: n for name, n in zip(REASONS, counted.reasons, strict=True) if n}),
         planning=source.made - counted.runs if width is not None else 0,
@@ -231,40 +240,36 @@ class _Question:
             raise InputError(f"{text!r} is no test of a probability; write P > 0.3, or >=, < or <=") from None
         return cls(relation, SequentialTest(threshold, indifference, error))
 
-    def decision(self, found: Decision) -> Decision:
+    def decision(self, answer: Decision) -> Decision:
         """The answer to what was asked: P < q is accepted where P > q is rejected."""
         opposite: dict[Decision, Decision] = {"accepted": "rejected", "rejected": "accepted"}
-        return found if ">" in self.relation else opposite.get(found, found)
+        return answer if ">" in self.relation else opposite.get(answer, answer)
 
-    def claim(self, decision: Decision, counted: Tally, max_runs: int) -> str:
+    def sentence(self, decision: Decision, counted: Tally, max_runs: int) -> str:
         """What the answer means."""
         asked = f"P {self.relation} {self.test.threshold:g}"
         if decision == "undecided" and counted.runs < max_runs:
-            return f"{asked} stays undecided: it depends on what the undecided runs would have become\n"
+            return f"{asked} stays undecided: it depends on what the undecided runs would have become"
         if decision == "undecided":
-            return f"{asked} is undecided after {counted.runs:,} runs, the most that were allowed\n"
+            return f"{asked} is undecided after {counted.runs:,} runs, the most that were allowed"
         high = (">" in self.relation) == (decision == "accepted")
         other = self.test.threshold + (-self.test.indifference if high else self.test.indifference)
         side = "less" if high else "more"
         error = f"with probability {self.test.error:g} at most"
-        return f"{asked} is {decision}: if P were {other:g} or {side}, this would happen {error}\n"
+        return f"{asked} is {decision}: if P were {other:g} or {side}, this would happen {error}"
 
 
-def _claim(limits: Limits, level: float, counted: Tally, made: str = "intervals made like this") -> str:
-    """What the interval promises, with limits rounded outwards."""
+def _sentences(claim: Claim, limits: Limits, counted: Tally, width: float | None) -> Iterator[str]:
+    """What the interval promises, with limits rounded outwards, and what keeps it from being narrower."""
     scale = 10 ** (2 + max(-math.floor(math.log10(limits[1] - limits[0])), 0))
     lower, upper = math.floor(limits[0] * scale) / scale, math.ceil(limits[1] * scale) / scale
-    text = f"P is from {lower:.10g} to {upper:.10g}: {made} contain it in at least {100 * level:.10g} % of cases"
+    contain = f"{claim.measure} contain it in at least {percent(claim.level)} of cases"
+    yield f"P is from {lower:.10g} to {upper:.10g}: {contain}"
     if counted.undecided:
-        text += f"\n{counted.undecided:,} undecided runs count as violations below, and as satisfactions above"
-    return text
-
-
-def _unreached(limits: Limits, width: float, counted: Tally) -> str:
-    if limits[1] - limits[0] <= width:
-        return ""
-    culprit = "the undecided runs keep it wider" if counted.undecided else "it takes more runs than were allowed"
-    return f"\nthe width {width:g} was not reached: {culprit}"
+        yield f"{counted.undecided:,} undecided runs count as violations below, and as satisfactions above"
+    if width is not None and limits[1] - limits[0] > width:
+        culprit = "the undecided runs keep it wider" if counted.undecided else "it takes more runs than were allowed"
+        yield f"the width {width:g} was not reached: {culprit}"
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The book of a campaign: which of its runs are done, and what they counted.
 
 All runs of all points are laid end to end: first those of point 0, then those of point 1, and so on. So any piece of
-work, be it many points or a part of the runs of one, is an interval of whole numbers [first, stop), and what is left
-to do is a list of gaps. Counts are sums over disjoint intervals: they are the same however the work was cut, and in
+work, be it many points or a part of the runs of one, is an interval of whole numbers [first, stop), and what is
+pending is a list of gaps. Counts are sums over disjoint intervals: they are the same however the work was cut, and in
 whatever order it came back.
 """
 
@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from sateen.core.observations import Failure
 from sateen.core.types import IntArray
 
-__all__ = ["MOST_FAILURES", "Chunk", "Interval", "Ledger", "Source", "Tally"]
+__all__ = ["MOST_FAILURES", "Chunk", "Interval", "Ledger", "Tally"]
 
 Interval: TypeAlias = tuple[int, int]
 MOST_FAILURES: Final = 100  # of the runs that failed, so many are kept: the first
@@ -43,37 +42,8 @@ class Chunk:
     seconds: float
 
 
-class Source(Protocol):
-    """What makes runs: a model with its engine, or a black box. It travels to other processes."""
-
-    @property
-    def size(self) -> int:
-        """How many formulas are decided on each run."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why a run may stay undecided."""
-
-    @property
-    def brief(self) -> bool:
-        """Whether a chunk is soon over, so that Ctrl-C can wait for it."""
-
-    @property
-    def cold(self) -> bool:
-        """Whether the first run has to wait for a compiler."""
-
-    def count(self, theta: npt.NDArray[np.float64], items: IntArray) -> Tally:
-        """The tally of every item (point index, first run, number of runs), each under its row of `theta`."""
-
-    def asked(self) -> dict[str, Any]:
-        """All that decides what a run comes to, beside the point and the seed, as JSON has it."""
-
-    def judge(self, ledger: Ledger) -> None:
-        """Raise if what is counted so far shows that going on is useless."""
-
-
 class Ledger:
-    """The counts of a campaign so far, and what of it is still to do."""
+    """The counts of a campaign so far, and which of its runs are pending."""
 
     def __init__(self, runs: IntArray, size: int, reasons: tuple[str, ...]) -> None:
         self.runs = runs

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Final, overload
+from typing import Final, TypedDict, TypeGuard, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,15 +28,28 @@ from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.blackbox import BlackBox, Function, name_of
 from sateen.sampling.campaign import Campaign
-from sateen.sampling.ledger import Ledger, Source
-from sateen.sampling.relevance import relevant
+from sateen.sampling.ledger import Ledger
+from sateen.sampling.source import Simulated, Source, relevant
 from sateen.sampling.store import Store
 
-__all__ = ["observe"]
+__all__ = ["ObserveOptions", "check_seed", "observe"]
 
 _MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points
+
+
+class ObserveOptions(TypedDict, total=False):
+    """The optional arguments of `observe`."""
+
+    workers: int | None
+    executor: Executor | None
+    store: File | None
+    progress: Progress
+    max_events: int
+    max_time: float
+    max_population: int | None
+    chunk: int | None
 
 
 @overload
@@ -47,14 +60,7 @@ def observe(
     runs: int | npt.ArrayLike,
     *,
     seed: int,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    store: File | None = None,
-    progress: Progress = SILENT,
-    max_events: int = _MAX_EVENTS,
-    max_time: float = math.inf,
-    max_population: int | None = None,
-    chunk: int | None = None,
+    **options: Unpack[ObserveOptions],
 ) -> Observations: ...
 @overload
 def observe(
@@ -64,14 +70,7 @@ def observe(
     runs: int | npt.ArrayLike,
     *,
     seed: int,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    store: File | None = None,
-    progress: Progress = SILENT,
-    max_events: int = _MAX_EVENTS,
-    max_time: float = math.inf,
-    max_population: int | None = None,
-    chunk: int | None = None,
+    **options: Unpack[ObserveOptions],
 ) -> dict[str, Observations]: ...
 def observe(
     model: Model | Function,
@@ -116,131 +115,128 @@ def observe(
     named = _named(formula)
     _check(model, named, points, seed, workers, executor, chunk)
     counts = counts_of(runs, len(points), "runs")
-    asked = tuple(sorted(set(named.values()), key=lambda each: (str(each), each.end is not None, each.end or 0.0)))
-    caps = _Caps(max_events, max_time, max_population)
-    source = _source(model, asked, points, int(seed), caps)
+    order = _Order(model, named, points, int(seed), max_events, max_time, max_population)
+    source = order.source()
     ledger = Ledger(counts, source.size, source.reasons)
-    hands = workers or (1 if executor is None and isinstance(source, BlackBox) else processors())
+    if workers is None:
+        workers = 1 if executor is None and isinstance(source, BlackBox) else processors()
 
-    def found() -> Observations | dict[str, Observations]:
+    def result() -> Observations | dict[str, Observations]:
         decided: dict[str, Formula | None] = {**named} or {"": None}
-        each = {
-            name: _observations(model, one, points, int(seed), caps, ledger, asked.index(one) if one else 0)
-            for name, one in decided.items()
-        }
-        return each if isinstance(formula, Mapping) else each[""]
+        observations = {name: order.observations(each, ledger) for name, each in decided.items()}
+        return observations if isinstance(formula, Mapping) else observations[""]
 
     try:
-        _fulfil(source, points, int(seed), ledger, store, progress, hands, executor, chunk)
+        with ExitStack() as closing:
+            stored = None
+            if store is not None:
+                arrays = {"theta": points.theta, "runs": ledger.runs}
+                stored = closing.enter_context(Store(store)).campaign(order.identity(source), arrays, _now())
+                stored.load(ledger)
+            campaign = Campaign(
+                source,
+                points.theta,
+                ledger,
+                workers=workers,
+                executor=executor,
+                chunk=chunk,
+                progress=progress,
+                stored=stored,
+            )
+            campaign.run()
     except KeyboardInterrupt:
         kept = ".partial has them" if store is None else f"the store {os.fspath(store)} has them: run the same again"
-        raise Interrupted(f"stopped after {ledger.done:,} of {ledger.total:,} runs; {kept}", found()) from None
+        raise Interrupted(f"stopped after {ledger.done:,} of {ledger.total:,} runs; {kept}", result()) from None
     except StoreError as error:
-        error.partial = found() if ledger.done else None
+        error.partial = result() if ledger.done else None
         raise
-    return found()
+    return result()
 
 
 @dataclass(frozen=True, slots=True)
-class _Caps:
-    """Where runs of a model are stopped."""
+class _Order:
+    """What is to be observed, and where runs of a model are stopped."""
 
-    events: int
-    time: float
-    population: int | None
+    model: Model | Function
+    named: Mapping[str, Formula]
+    points: Points
+    seed: int
+    max_events: int
+    max_time: float
+    max_population: int | None
 
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """The formulas, each once, in an order that does not depend on their names."""
+        return tuple(
+            sorted(set(self.named.values()), key=lambda each: (str(each), each.end is not None, each.end or 0.0))
+        )
 
-def _fulfil(
-    source: Source,
-    points: Points,
-    seed: int,
-    ledger: Ledger,
-    store: File | None,
-    progress: Progress,
-    workers: int,
-    executor: Executor | None,
-    chunk: int | None,
-) -> None:
-    """Fill the ledger: from the store, if there is one, and then by making the runs that are missing."""
-    with ExitStack() as closing:
-        stored = None
-        if store is not None:
-            space = {"names": points.space.names, "fixed": dict(points.space.fixed)}
-            asked = {"seed": seed, "sateen": _versions()["sateen"], **space, **source.asked()}
-            arrays = {"theta": points.theta, "runs": ledger.runs}
-            stored = closing.enter_context(Store(store)).campaign(asked, arrays, _now())
-            stored.load(ledger)
-        if not (gaps := ledger.gaps()):
-            return
-        progress.start("observe", ledger.total - ledger.done, "runs")
-        closing.callback(progress.finish)
-        if ledger.done:
-            progress.note(f"{ledger.done:,} runs are in the store")
-        options: dict[str, Any] = {"workers": workers, "executor": executor, "chunk": chunk}
-        campaign = Campaign(source, points.theta, ledger, progress=progress, stored=stored, **options)
-        if source.brief:
-            if source.cold:
-                progress.note("compiling (once)")
-            campaign.run_here((gaps[0][0], gaps[0][0] + 1))
-        campaign.run()
+    def source(self) -> Source:
+        """What makes the runs, after a check that it can make them at all of the points."""
+        if not isinstance(self.model, Model):
+            if (self.max_events, self.max_time, self.max_population) != (_MAX_EVENTS, math.inf, None):
+                raise InputError(
+                    "max_events, max_time and max_population are for models; a black box ends its own runs"
+                )
+            return BlackBox(self.model, self.formulas, self.points.space, self.seed)
+        most = self.max_population
+        if most is not None and not (_whole(most) and most >= 0):
+            raise InputError(f"max_population is a count, not {most!r}")
+        space = self.points.space
+        typical = {name: each.low if isinstance(each, Range) else each for name, each in space.parameters}
+        values = self.model.values(typical)  # an error if a name is unknown, or a value missing
+        names = [parameter.name for parameter in self.model.parameters]
+        columns = tuple(space.names.index(name) if name in space.names else values[name] for name in names)
+        limits = (self.max_events, float(self.max_time), most)
+        source = Simulated(self.model, self.formulas, columns, self.seed, *limits)
+        for first in range(0, max(len(self.points), 1), _CHECKED_AT_ONCE):
+            some = self.points.theta[first : first + _CHECKED_AT_ONCE]
+            source.count(some, np.zeros((len(some), 3), np.int64))  # no run, but the checks before the first
+        return source
 
+    def identity(self, source: Source) -> dict[str, object]:
+        """All that decides the counts beside the points, by which a store knows the campaign."""
+        space = self.points.space
+        return {
+            "seed": self.seed,
+            "sateen": VERSION,
+            "names": space.names,
+            "fixed": dict(space.fixed),
+            **source.identity(),
+        }
 
-def _observations(
-    model: Model | Function,
-    formula: Formula | None,
-    points: Points,
-    seed: int,
-    caps: _Caps,
-    ledger: Ledger,
-    place: int,
-) -> Observations:
-    """What the ledger has on one formula."""
-    reasons = ledger.undecided(place)
-    undecided = sum(reasons.values(), start=np.zeros(len(points), np.int64))
-    names = points.space.names
-    described: dict[str, Any] = {"model": str(model) if isinstance(model, Model) else f"black box {name_of(model)}"}
-    if isinstance(model, Model):
-        limit = None if math.isinf(caps.time) else caps.time
-        described |= {"max_events": caps.events, "max_time": limit, "max_population": caps.population}
-        if formula is not None and not undecided.any():
-            names = tuple(name for name in relevant(model, formula) if name in names)
-    asked = {"formula": None, "end": None} if formula is None else {"formula": str(formula), "end": formula.end}
-    return Observations(
-        points,
-        ledger.satisfied[place],
-        undecided,
-        ledger.trials(),
-        seed=seed,
-        provenance={**described, **asked, "seed": seed, "versions": _versions(), "created": _now()},
-        relevant=names,
-        reasons=reasons,
-        failures=ledger.failures,
-        seconds=ledger.seconds,
-    )
-
-
-def _source(model: Model | Function, formulas: tuple[Formula, ...], points: Points, seed: int, caps: _Caps) -> Source:
-    """What makes the runs, after a check that it can make them at all of the points."""
-    if not isinstance(model, Model):
-        if caps != _Caps(_MAX_EVENTS, math.inf, None):
-            raise InputError("max_events, max_time and max_population are for models; a black box ends its own runs")
-        return BlackBox(model, formulas, points.space, seed)
-    from sateen.sampling.simulated import Simulated  # numba is loaded now
-
-    if caps.population is not None and not (_whole(caps.population) and caps.population >= 0):
-        raise InputError(f"max_population is a count, not {caps.population!r}")
-    space = points.space
-    typical = {name: own.low if isinstance(own, Range) else own for name, own in space.parameters}
-    values = model.values(typical)  # an error if a name is unknown, or a value missing
-    columns = [space.names.index(p.name) if p.name in space.names else values[p.name] for p in model.parameters]
-    source = Simulated(model, formulas, tuple(columns), seed, caps.events, float(caps.time), caps.population)
-    for first in range(0, max(len(points), 1), _CHECKED_AT_ONCE):
-        some = points.theta[first : first + _CHECKED_AT_ONCE]
-        source.count(some, np.zeros((len(some), 3), np.int64))  # no run, but the checks before the first
-    return source
+    def observations(self, formula: Formula | None, ledger: Ledger) -> Observations:
+        """What the ledger has on one formula."""
+        place = 0 if formula is None else self.formulas.index(formula)
+        reasons = ledger.undecided(place)
+        undecided = sum(reasons.values(), start=np.zeros(len(self.points), np.int64))
+        names = self.points.space.names
+        described: dict[str, object] = {}
+        if isinstance(self.model, Model):
+            limit = None if math.isinf(self.max_time) else self.max_time
+            described = {"model": str(self.model), "max_events": self.max_events, "max_time": limit}
+            described["max_population"] = self.max_population
+            if formula is not None and not undecided.any():
+                names = tuple(name for name in relevant(self.model, formula) if name in names)
+        else:
+            described["model"] = f"black box {name_of(self.model)}"
+        asked = {"formula": None, "end": None} if formula is None else {"formula": str(formula), "end": formula.end}
+        return Observations(
+            self.points,
+            ledger.satisfied[place],
+            undecided,
+            ledger.trials(),
+            seed=self.seed,
+            provenance={**described, **asked, "seed": self.seed, "versions": _versions(), "created": _now()},
+            relevant=names,
+            reasons=reasons,
+            failures=ledger.failures,
+            seconds=ledger.seconds,
+        )
 
 
-def _named(formula: Any) -> dict[str, Formula]:
+def _named(formula: Formula | Mapping[str, Formula] | None) -> dict[str, Formula]:
     """The formulas by name; a single one has the name "", and for None there is none."""
     named = dict(formula) if isinstance(formula, Mapping) else {} if formula is None else {"": formula}
     if isinstance(formula, Mapping) and not named:
@@ -254,7 +250,13 @@ def _named(formula: Any) -> dict[str, Formula]:
 
 
 def _check(
-    model: Any, named: Mapping[str, Formula], points: Any, seed: Any, workers: Any, executor: Any, chunk: Any
+    model: object,
+    named: Mapping[str, Formula],
+    points: object,
+    seed: int,
+    workers: object,
+    executor: object,
+    chunk: object,
 ) -> None:
     if not isinstance(model, Model) and not callable(model):
         advice = "Model.parse(text) reads one" if isinstance(model, str) else "make a Model, or pass a callable"
@@ -263,8 +265,7 @@ def _check(
         raise InputError("a model needs a formula to decide its runs; formula=None is for black boxes that return bool")
     if not isinstance(points, Points):
         raise InputError(f"points are Points of a Space, not a {type(points).__name__}; write space.points(...)")
-    if not (_whole(seed) and 0 <= seed < _MOST_SEED):
-        raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
+    check_seed(seed)
     for name, value in (("workers", workers), ("chunk", chunk)):
         if value is not None and not (_whole(value) and value >= 1):
             raise InputError(f"{name} is a whole number from 1 up, not {value!r}")
@@ -272,14 +273,19 @@ def _check(
         raise InputError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
 
 
-def _whole(value: object) -> bool:
+def check_seed(seed: object) -> None:
+    """Raise if `seed` is no seed of runs."""
+    if not (_whole(seed) and 0 <= seed < _MOST_SEED):
+        raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
+
+
+def _whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _versions() -> dict[str, str]:
     """What the runs are made with."""
-    own = VERSION
-    return {"sateen": own, "numpy": np.__version__, "numba": version("numba"), "python": platform.python_version()}
+    return {"sateen": VERSION, "numpy": np.__version__, "numba": version("numba"), "python": platform.python_version()}
 
 
 def _now() -> str:

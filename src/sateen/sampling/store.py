@@ -21,7 +21,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Store:
         with suppress(sqlite3.Error):
             self._connection.close()
 
-    def campaign(self, asked: Mapping[str, Any], arrays: Arrays, created: str) -> StoredCampaign:
+    def campaign(self, asked: Mapping[str, object], arrays: Arrays, created: str) -> StoredCampaign:
         """The campaign that is known by these words and arrays; a new one if it is not there yet."""
         key = checksum(asked, arrays)
         with self.speaking(), self.writing():
@@ -130,8 +130,9 @@ class Store:
                     raise
                 time.sleep(0.02)
 
-    def _one(self, question: str) -> Any:
-        return self._connection.execute(question).fetchone()[0]
+    def _one(self, question: str) -> object:
+        (answer,) = self._connection.execute(question).fetchone()
+        return answer
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -146,7 +147,7 @@ class Store:
             raise
 
     @contextmanager
-    def reading(self, question: str, *values: Any) -> Iterator[sqlite3.Cursor]:
+    def reading(self, question: str, *values: int) -> Iterator[sqlite3.Cursor]:
         """The rows of an answer, one by one."""
         rows = self._connection.execute(question, values)
         try:

@@ -7,17 +7,18 @@ import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, TypeVar
 
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
+from sateen.core.prediction import Learner
 from sateen.core.space import Range, Space
-from sateen.guarantee.methods import NORMALISERS_OF
+from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
+from sateen.learning.registry import DEFAULT, LEARNERS, make_learner
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
-from sateen.study.format import CalibrateTable, CapsTable, DesignTable, GuaranteeTable, ModelTable, Page, StudyTable
-from sateen.study.recipes import METHODS, SettingError, recipe
-from sateen.study.study import Calibration, Design, GuaranteeSpec, Study
+from sateen.study.file import CalibrateTable, CapsTable, DesignTable, GuaranteeTable, ModelTable, StudyFile, StudyTable
+from sateen.study.spec import Calibration, Design, DesignName, GuaranteeSpec, StudySpec
 
 if TYPE_CHECKING:
     from sateen.sampling.blackbox import Function
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["read_study"]
 
 Source: TypeAlias = "Model | Function"
+_Study = TypeVar("_Study", bound=StudySpec)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")  # part of the names of files
-_CONFIDENCE: Final = 0.95  # of the lift, where nothing is said
 _MOST_RUNS: Final = 10**15  # of a stage, which no machine can make
 
 
-def read_study(text: str, file: FilePath | None) -> Study:
-    """The study that a text says; `file` is where it stands."""
-    page = Page(text, "the study" if file is None else file.name)
+def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
+    """The study in a text; `file` is where it stands."""
+    page = StudyFile(text, "the study" if file is None else file.name)
     for name in ("study", "model", "space", "observe"):
         page.section(name)
     about = page.read(StudyTable, "study")
@@ -43,9 +44,9 @@ def read_study(text: str, file: FilePath | None) -> Study:
     train = _design(page, space, "train", "sobol")
     if train is None:
         page.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
-    methods = _methods(page)
+    learners, settings = _learners(page)
     calibration = _calibration(page)
-    return Study(
+    return kind(
         name=about.name,
         seed=about.seed,
         model=model,
@@ -54,8 +55,9 @@ def read_study(text: str, file: FilePath | None) -> Study:
         train=train,
         test=_design(page, space, "test", "uniform"),
         calibration=calibration,
-        methods=MappingProxyType(methods),
-        promise=_promise(page, calibration, methods),
+        learners=MappingProxyType(learners),
+        settings=MappingProxyType(settings),
+        guarantee=_guarantee(page, calibration, learners),
         caps=MappingProxyType(caps),
         text=page.text,
         file=file,
@@ -64,20 +66,19 @@ def read_study(text: str, file: FilePath | None) -> Study:
     )
 
 
-def _check_name(page: Page, path: tuple[str, ...], name: str) -> None:
+def _check_name(page: StudyFile, path: tuple[str, ...], name: str) -> None:
     if not _NAME.fullmatch(name):
         page.fail(path, f"{name!r} cannot be part of the name of a file", "take letters, digits, _ and -, at most 60")
 
 
-def _model(page: Page, folder: FilePath) -> tuple[Source, str, str]:
+def _model(page: StudyFile, folder: FilePath) -> tuple[Source, str, str]:
     """The model; or the callable, its address, and the hash of its file."""
     given = page.read(ModelTable, "model")
     ways = [name for name in ("text", "file", "callable") if getattr(given, name) is not None]
     if len(ways) != 1:
-        said = f"{' and '.join(ways)} are both given" if ways else "there is no model"
-        page.fail(
-            ("model", *ways[1:2]), said, 'give one of text = """...""", file = "..." and callable = "file.py:name"'
-        )
+        problem = f"{' and '.join(ways)} are both given" if ways else "there is no model"
+        remedy = 'give one of text = """...""", file = "..." and callable = "file.py:name"'
+        page.fail(("model", *ways[1:2]), problem, remedy)
     path = ("model", ways[0])
     if given.constants is not None and given.file is None:
         page.fail(("model", "constants"), "constants are for models in a file, of a language that leaves some open")
@@ -85,7 +86,8 @@ def _model(page: Page, folder: FilePath) -> tuple[Source, str, str]:
         if given.callable is not None:
             from sateen.study.blackbox import find_function
 
-            return (*_addressed(find_function(given.callable, folder), given.callable),)
+            function, code = find_function(given.callable, folder)
+            return function, given.callable, code
         if given.file is not None:
             return Model.load(folder / given.file, constants=given.constants), "", ""
         return Model.parse(given.text or ""), "", ""
@@ -97,12 +99,7 @@ def _model(page: Page, folder: FilePath) -> tuple[Source, str, str]:
         page.fail(path, str(error))
 
 
-def _addressed(found: tuple[Function, str], address: str) -> tuple[Function, str, str]:
-    function, code = found
-    return function, address, code
-
-
-def _space(page: Page, model: Source) -> Space:
+def _space(page: StudyFile, model: Source) -> Space:
     """The space, each of whose names the model has, and which leaves no parameter without a value."""
     given: dict[str, Range | float] = {}
     for name, value in page.section("space").items():
@@ -124,19 +121,17 @@ def _space(page: Page, model: Source) -> Space:
     return Space(given)
 
 
-def _range_or_number(page: Page, name: str, value: Any) -> Range | float:
+def _range_or_number(page: StudyFile, name: str, value: object) -> Range | float:
     example = 'write [0.005, 0.3], { range = [0.005, 0.2], scale = "log" }, or a number that fixes it'
-    scale = "linear"
-    path: tuple[str | int, ...] = ("space", name)
+    scale: object = "linear"
+    path = ("space", name)
     if isinstance(value, dict):
-        if strangers := [key for key in value if key not in ("range", "scale")]:
-            hint = nearest(strangers[0], ("range", "scale")) or "the keys here are range and scale"
-            page.fail((*path, strangers[0]), "there is no such key", hint)
+        page.check_keys(path, value, ("range", "scale"))
         if "range" not in value:
             page.fail(path, "range is missing", example)
-        if value.get("scale", scale) not in ("linear", "log"):
-            page.fail((*path, "scale"), f"scale is 'linear' or 'log', not {value['scale']!r}")
-        value, scale = value["range"], value.get("scale", scale)
+        scale, value = value.get("scale", scale), value["range"]
+        if scale not in ("linear", "log"):
+            page.fail((*path, "scale"), f"scale is 'linear' or 'log', not {scale!r}")
     elif _is_number(value):
         return float(value)
     if not (isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))):
@@ -144,16 +139,16 @@ def _range_or_number(page: Page, name: str, value: Any) -> Range | float:
     return Range(float(value[0]), float(value[1]), "log" if scale == "log" else "linear")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _lowest(given: Mapping[str, Range | float]) -> dict[str, float]:
     """A point of the space."""
-    return {name: own.low if isinstance(own, Range) else own for name, own in given.items()}
+    return {name: value.low if isinstance(value, Range) else value for name, value in given.items()}
 
 
-def _properties(page: Page, model: Source, space: Space, address: str) -> dict[str, Formula | None]:
+def _properties(page: StudyFile, model: Source, space: Space, address: str) -> dict[str, Formula | None]:
     """The formulas by name; None for what a callable decides by itself, whose name is the callable's."""
     if address and not page.has("property"):
         name = address.rpartition(":")[2]
@@ -164,14 +159,12 @@ def _properties(page: Page, model: Source, space: Space, address: str) -> dict[s
     return {name: _formula(page, model, space, name, value) for name, value in given.items()}
 
 
-def _formula(page: Page, model: Source, space: Space, name: str, value: Any) -> Formula:
+def _formula(page: StudyFile, model: Source, space: Space, name: str, value: object) -> Formula:
     path: tuple[str, ...] = ("property", name)
     _check_name(page, path, name)
     end = None
     if isinstance(value, dict):
-        if strangers := [key for key in value if key not in ("formula", "end")]:
-            hint = nearest(strangers[0], ("formula", "end")) or "the keys here are formula and end"
-            page.fail((*path, strangers[0]), "there is no such key", hint)
+        page.check_keys(path, value, ("formula", "end"))
         end = value.get("end")
         if end is not None and not (_is_number(end) and end >= 0):
             page.fail((*path, "end"), f"end is a time from 0 on, not {end!r}")
@@ -185,8 +178,6 @@ def _formula(page: Page, model: Source, space: Space, name: str, value: Any) -> 
     try:
         formula = stl(value, constants=constants, end=None if end is None else float(end))
     except TextError as error:
-        if "constants=" in error.remedy:
-            error = type(error)(error.message, error.text, error.position, "name a constant of the model")
         page.fail_inside(path, error, value)
     if isinstance(model, Model):
         known = [one.name for one in model.variables]
@@ -197,7 +188,7 @@ def _formula(page: Page, model: Source, space: Space, name: str, value: Any) -> 
     return formula
 
 
-def _design(page: Page, space: Space, part: str, usual: Any) -> Design | None:
+def _design(page: StudyFile, space: Space, part: str, usual: DesignName) -> Design | None:
     if not page.has("observe", part):
         return None
     given = page.read(DesignTable, "observe", part)
@@ -211,7 +202,7 @@ def _design(page: Page, space: Space, part: str, usual: Any) -> Design | None:
     return design
 
 
-def _caps(page: Page, model: Source) -> dict[str, Any]:
+def _caps(page: StudyFile, model: Source) -> dict[str, int | float]:
     table = page.read(CapsTable, "observe")
     names = ("max_events", "max_time", "max_population")
     caps = {name: value for name in names if (value := getattr(table, name)) is not None}
@@ -220,7 +211,7 @@ def _caps(page: Page, model: Source) -> dict[str, Any]:
     return caps
 
 
-def _calibration(page: Page) -> Calibration | None:
+def _calibration(page: StudyFile) -> Calibration | None:
     if not page.has("observe", "calibrate"):
         return None
     path = ("observe", "calibrate")
@@ -233,102 +224,95 @@ def _calibration(page: Page) -> Calibration | None:
     return Calibration(table.budget, table.width, table.points, table.runs)
 
 
-def _methods(page: Page) -> dict[str, Any]:
-    """The recipes by the names of their methods."""
-    if not page.has("learn"):
-        return {"auto": None}
-    table = page.section("learn")
-    names = table.get("methods", ["auto"])
+def _learners(page: StudyFile) -> tuple[dict[str, Learner], dict[str, dict[str, object]]]:
+    """The learners by name, and what the file sets of each."""
+    table = page.section("learn") if page.has("learn") else {}
+    if "methods" in table:
+        page.fail(("learn", "methods"), "methods is now called learners", "rename the key")
+    names = table.get("learners", [DEFAULT[0]])
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
-        page.fail(("learn", "methods"), "this is a list of methods", f"they are {', '.join(METHODS)}")
-    for place, name in enumerate(names):
-        if name not in METHODS:
-            hint = nearest(name, METHODS) or f"they are {', '.join(METHODS)}"
-            page.fail(("learn", "methods", place), f"there is no method {name!r}", hint)
-        if name in names[:place]:
-            page.fail(("learn", "methods", place), f"{name} is named twice")
+        page.fail(("learn", "learners"), "this is a list of learners", f"they are {', '.join(_known_learners())}")
     for name in table:
-        if name != "methods" and name not in names:
-            known = ["methods", *names]
-            said = "it is not among the methods" if name in METHODS else "there is no such key"
-            page.fail(("learn", name), said, nearest(name, known) or f"the keys here are {', '.join(known)}")
-    found = {}
-    for name in names:
+        if name != "learners" and name not in names:
+            known = ("learners", *names)
+            problem = "it is not among the learners" if name in _known_learners() else "there is no such key"
+            page.fail(("learn", name), problem, nearest(name, known) or f"the keys here are {', '.join(known)}")
+    learners: dict[str, Learner] = {}
+    given: dict[str, dict[str, object]] = {}
+    for place, name in enumerate(names):
+        if name in learners:
+            page.fail(("learn", "learners", place), f"{name} is named twice")
         settings = table.get(name, {})
         if not isinstance(settings, dict):
             page.fail(("learn", name), "its settings are a table", f"write [learn.{name}]")
         try:
-            found[name] = recipe(name, settings)
-        except SettingError as error:
-            page.fail(("learn", name, error.name) if error.name else ("learn", name), str(error))
-    return found
+            learners[name], given[name] = make_learner(name, settings), settings
+        except InputError as error:
+            named = ("learn", name, error.argument) if error.argument in settings else ("learn", "learners", place)
+            page.fail(named, str(error))
+    return learners, given
 
 
-def _promise(page: Page, calibration: Calibration | None, methods: Mapping[str, Any]) -> GuaranteeSpec | None:
-    """The guarantee, where there is something to calibrate with; the lift, if nothing else is said."""
+def _known_learners() -> tuple[str, ...]:
+    return (DEFAULT[0], *LEARNERS.names())
+
+
+def _guarantee(
+    page: StudyFile, calibration: Calibration | None, learners: Mapping[str, Learner]
+) -> GuaranteeSpec | None:
+    """The guarantee, where there is something to calibrate with; by default the lift."""
     if calibration is None:
         if page.has("guarantee"):
-            page.fail(
-                ("guarantee",),
-                "a guarantee rests on runs of its own",
-                "add calibrate = { budget = 100000 } to [observe]",
-            )
+            remedy = "add calibrate = { budget = 100000 } to [observe]"
+            page.fail(("guarantee",), "a guarantee rests on runs of its own", remedy)
         return None
     table = page.read(GuaranteeTable, "guarantee")
-    lift = table.method == "lift"
-    if table.confidence is not None and table.marginal:
-        page.fail(("guarantee", "marginal"), "a marginal guarantee has no confidence; leave one of them out")
-    if table.of is not None and table.of not in methods:
-        hint = nearest(table.of, methods) or f"there are {', '.join(methods)}"
-        page.fail(("guarantee", "of"), f"{table.of!r} is not among the methods of [learn]", hint)
-    if table.normaliser is not None and table.normaliser not in NORMALISERS_OF[table.method]:
-        allowed = ", ".join(NORMALISERS_OF[table.method])
-        page.fail(
-            ("guarantee", "normaliser"),
-            f"{table.method} has no normaliser {table.normaliser!r}",
-            f"it is one of {allowed}" if allowed else "leave it out",
-        )
-    for name, only in (("rank", "lift"), ("split", "chernoff")):
-        if getattr(table, name) is not None and table.method != only:
-            page.fail(("guarantee", name), f"this applies to method = {only!r} only; leave it out")
-    planned = next((name for name in ("budget", "width") if getattr(calibration, name) is not None), None)
-    if planned and not lift:
-        remedy = "give { points = 200, runs = 500 }"
-        page.fail(("observe", "calibrate", planned), f"plans are for the lift, not for {table.method}", remedy)
-    if planned and table.rank is not None:
-        page.fail(("guarantee", "rank"), f"the plan for the {planned} chooses the rank; leave it out")
-    confidence = None if table.marginal else table.confidence or (_CONFIDENCE if lift else None)
-    promise = GuaranteeSpec(
-        table.of or next(iter(methods)),
-        table.method,
-        table.level,
-        confidence,
-        table.rank,
-        table.normaliser,
-        table.split,
-        table.allow_trivial,
+    if table.of is not None and table.of not in learners:
+        hint = nearest(table.of, learners) or f"there are {', '.join(learners)}"
+        page.fail(("guarantee", "of"), f"{table.of!r} is not among the learners of [learn]", hint)
+    try:
+        request = _request(table, calibration)
+    except InputError as error:
+        cost = next(name for name in ("budget", "width", "points") if getattr(calibration, name) is not None)
+        in_plan = error.argument in ("plan", "budget", "width", "points")
+        page.fail_with(("observe", "calibrate", cost) if in_plan else ("guarantee", error.argument), error)
+    return GuaranteeSpec(
+        table.of or next(iter(learners)),
+        request.method,
+        request.level,
+        request.confidence,
+        request.rank,
+        request.normaliser,
+        request.split,
+        request.allow_trivial,
     )
-    _check_enough(page, calibration, promise)
-    return promise
 
 
-def _check_enough(page: Page, calibration: Calibration, promise: GuaranteeSpec) -> None:
-    """Too little for the level is refused before anything is observed, not after."""
-    from sateen.core.text import percent
-    from sateen.guarantee.conformal import fewest_points
-    from sateen.guarantee.lift import fewest_lifted_points
-
-    miss = 1.0 - promise.level
-    if promise.method == "lift":
-        enough = fewest_lifted_points(promise.rank or 1, miss, promise.confidence)
-    else:
-        left = (0.5 if promise.split is None else promise.split) if promise.method == "chernoff" else 1.0
-        enough = fewest_points(left * miss, promise.confidence)
-    key = "budget" if calibration.budget is not None else "points"
-    given = calibration.budget or calibration.points
-    if given is None or (enough is not None and given >= enough) or (promise.allow_trivial and key == "points"):
-        return
-    sure = "" if promise.confidence is None else f" with the confidence {percent(promise.confidence)}"
-    many = "no number that can be observed" if enough is None else f"{enough:,}"
-    said = f"{given:,} is too few for the level {percent(promise.level)}{sure}: {many} would do"
-    page.fail(("observe", "calibrate", key), said, "give more, or lower the level")
+def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateRequest:
+    """What is asked of `calibrate`, checked; too few points for the level are refused before they are observed."""
+    level: float | Default = "default" if table.level is None else table.level
+    confidence: float | Default = "default" if table.confidence is None else table.confidence
+    plan = None
+    if calibration.design is None:
+        plan = PlanRequest.of(
+            width=calibration.width,
+            budget=calibration.budget,
+            level=level,
+            confidence=confidence,
+            marginal=table.marginal,
+            normaliser=table.normaliser if table.method == "lift" else None,
+        )
+    request = CalibrateRequest.of(
+        table.method,
+        level=level,
+        confidence=confidence,
+        marginal=table.marginal,
+        rank=table.rank,
+        normaliser=table.normaliser,
+        split=table.split,
+        plan=plan,
+        allow_trivial=table.allow_trivial,
+    )
+    if calibration.points is not None:
+        request.check_points(calibration.points)
+    return request

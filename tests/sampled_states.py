@@ -1,4 +1,4 @@
-"""The states of many runs at given times: means, variances and distributions, whatever formula is asked."""
+"""The states of many runs at given times, from the compiled engine: what published means and variances are held to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import InputError, SimulationError
-from sateen.engine.kernel import REASONS, kernel
+from sateen.engine.emit import REASONS
+from sateen.engine.kernel import kernel
 from sateen.engine.run import replay
 from sateen.model.model import Model
 
@@ -30,11 +31,6 @@ def states_at(
     """The states of `runs` runs at `times`, as an array (runs, times, species): those that `observe` sees at point 0.
 
     Paths are right-continuous: at the instant of a jump or an event it is the state after it.
-
-    >>> decay = Model.parse("species X = 1000\\nX -> 0 @ k * X")
-    >>> states = states_at(decay, {"k": 0.1}, [0.0, 10.0], runs=100, seed=1)
-    >>> states.shape, float(states[:, 0].mean()), abs(float(states[:, 1].mean()) - 1000 / np.e) < 10
-    ((100, 2, 1), 1000.0, True)
     """
     asked = np.asarray(times, np.float64)
     if asked.ndim != 1 or not asked.size or not np.all(np.isfinite(asked) & (asked >= 0)):

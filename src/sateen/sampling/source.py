@@ -1,0 +1,163 @@
+"""What makes runs: the protocol of a source, and a model with its engine."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from sateen.core.types import FloatArray, IntArray
+from sateen.engine.emit import REASONS, kernel_source
+from sateen.language.expression import Expression
+from sateen.logic.formula import Formula
+from sateen.model.model import Model
+from sateen.sampling.ledger import Ledger, Tally
+
+if TYPE_CHECKING:
+    from sateen.engine.run import Runner
+
+__all__ = ["Simulated", "Source", "relevant"]
+
+
+class Source(Protocol):
+    """What makes runs: a model with its engine, or a black box. It travels to other processes."""
+
+    @property
+    def size(self) -> int:
+        """How many formulas are decided on each run."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a run may stay undecided."""
+
+    @property
+    def interruptible_soon(self) -> bool:
+        """Whether a chunk is soon over, so that Ctrl-C can wait for it."""
+
+    @property
+    def needs_compile(self) -> bool:
+        """Whether the first run has to wait for a compiler."""
+
+    def count(self, theta: FloatArray, items: IntArray) -> Tally:
+        """The tally of every item (point index, first run, number of runs), each under its row of `theta`."""
+
+    def identity(self) -> dict[str, object]:
+        """All that decides what a run comes to, beside the point and the seed, as JSON represents it."""
+
+    def raise_if_hopeless(self, ledger: Ledger) -> None:
+        """Raise if what is counted so far shows that going on is useless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A model that decides formulas on its runs.
+
+    `columns` say where each parameter of the model comes from: the number of a column of `theta`, or a value.
+    """
+
+    model: Model
+    formulas: tuple[Formula, ...]
+    columns: tuple[int | float, ...]
+    seed: int
+    max_events: int
+    max_time: float
+    max_population: int | None
+    reasons: ClassVar[tuple[str, ...]] = REASONS
+    interruptible_soon: ClassVar[bool] = True
+
+    @property
+    def runner(self) -> Runner:
+        """The engine, one for each process."""
+        return _runner(self.model, self.formulas, self.max_population)
+
+    @property
+    def size(self) -> int:
+        return len(self.formulas)
+
+    @property
+    def needs_compile(self) -> bool:
+        return not self.runner.is_compiled
+
+    def count(self, theta: FloatArray, items: IntArray) -> Tally:
+        rows = np.empty((len(theta), len(self.columns)))
+        for place, column in enumerate(self.columns):
+            rows[:, place] = theta[:, column] if isinstance(column, int) else column
+        counts = self.runner.run(rows, items, seed=self.seed, max_events=self.max_events, max_time=self.max_time)
+        return Tally(counts.satisfied, counts.undecided)
+
+    def identity(self) -> dict[str, object]:
+        population = self.max_population is not None
+        source = kernel_source(self.model, self.formulas, population=population).text
+        return {
+            "model": str(self.model),
+            "formulas": [[str(formula), formula.end] for formula in self.formulas],
+            "max_events": self.max_events,
+            "max_time": str(self.max_time),
+            "max_population": self.max_population,
+            "engine": hashlib.sha256(source.encode()).hexdigest(),  # another engine may make other runs
+        }
+
+    def raise_if_hopeless(self, ledger: Ledger) -> None:
+        """Never: any run may be of use."""
+
+
+@lru_cache(maxsize=8)
+def _runner(model: Model, formulas: tuple[Formula, ...], max_population: int | None) -> Runner:
+    from sateen.engine.run import Runner  # numba is loaded now
+
+    return Runner(model, formulas, max_population=max_population)
+
+
+def relevant(model: Model, formula: Formula) -> tuple[str, ...]:
+    """The parameters that can affect the probability of `formula`, in the order of the model.
+
+    Let C be the least set of species that holds those the formula reads and, with a species, every species read by the
+    rate or the guard of a transition that changes it, or by the value it then gets. A transition that changes nothing
+    in C never matters to C, and all others have rates that are functions of C and of parameters alone. So the part of
+    the state that lies in C is a Markov chain of its own, whose law, hence that of the verdict, depends only on the
+    parameters in those rates, guards, values and initial counts, and in the formula's atoms. The rest has no effect.
+
+    The argument needs runs that end at the formula's horizon. An unbounded operator may be decided because the whole
+    model comes to rest, a cap stops a run because of all that happens in it, and an event may be set off by anything:
+    with an event or an unbounded operator all parameters are returned, and `observe` does so where a cap was reached.
+
+    >>> from sateen.logic.parser import stl
+    >>> model = Model.parse('''
+    ...     species A = 10, B = 0
+    ...     A -> 0 @ mass_action(decay)
+    ...     0 -> B @ birth
+    ... ''')
+    >>> relevant(model, stl("F[0, 5] A == 0"))
+    ('decay',)
+    """
+    everything = tuple(parameter.name for parameter in model.parameters)
+    if model.events or math.isinf(formula.horizon):
+        return everything
+    reached: set[str] = set()
+    waiting = list(formula.species)
+    constants = {constant.name: constant.value for constant in model.constants}
+    initial = {variable.name: variable.initial for variable in model.variables}
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        if name in constants:
+            waiting += constants[name].names
+        elif name in initial:
+            waiting += [read for each in (initial[name], *_influences(model, name)) for read in each.names]
+    return tuple(name for name in everything if name in reached)
+
+
+def _influences(model: Model, species: str) -> list[Expression]:
+    """What decides when a species changes, and to what."""
+    influences: list[Expression] = []
+    for transition in model.transitions:
+        assigned = [value for name, value in transition.update if name == species]
+        if assigned or transition.change.get(species):
+            influences += [transition.rate, *assigned, *([] if transition.guard is None else [transition.guard])]
+    return influences
