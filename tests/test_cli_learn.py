@@ -17,12 +17,12 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from sateen.learning.archive import LEARNERS, classes_of
 
 import sateen as st
 from known_functions import LINE, PLANE, observed
 from sateen.cli import main
 from sateen.cli.recipes import METHODS, recipe
-from sateen.learning.archive import LEARNERS, classes_of
 from sateen.learning.posterior import LearnedPosterior
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
