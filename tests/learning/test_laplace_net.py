@@ -19,11 +19,12 @@ from scipy.stats import binom, chi2, kstest, norm
 from known_functions import LINE, PLANE, observed
 from sateen.core.errors import InputError
 from sateen.learning.inputs import Sample, inputs_of, sample_of
-from sateen.learning.networks import laplace_net, laplace_net_posterior
+from sateen.learning.networks import laplace_net
+from sateen.learning.networks import posterior as network_posterior
 from sateen.learning.networks import training as network_training
 from sateen.learning.networks.laplace_net import Belief, believed, curvature
-from sateen.learning.networks.laplace_net_posterior import LaplacePosterior
 from sateen.learning.networks.network import Net, arithmetic, window_of
+from sateen.learning.networks.posterior import LaplacePosterior
 from sateen.learning.networks.recipes import LaplaceNet
 from sateen.learning.networks.training import prior_precision
 from sateen.learning.settings import Link
@@ -283,7 +284,7 @@ def test_prediction_does_not_depend_on_the_size_of_blocks(monkeypatch: pytest.Mo
         return [*bounds, fitted().sample(points, 3, seed=1), fitted().gradient(points)]
 
     whole = found()
-    monkeypatch.setattr(laplace_net_posterior, "_ROWS", 64)
+    monkeypatch.setattr(network_posterior, "_ROWS", 64)
     monkeypatch.setattr("sateen.learning.posterior._BLOCK", 90)
     for one, other in zip(found(), whole, strict=True):
         assert np.allclose(one, other, rtol=1e-9, atol=1e-12)

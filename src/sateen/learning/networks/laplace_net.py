@@ -31,7 +31,6 @@ from sateen.core.types import Array as HostArray
 from sateen.core.types import File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.inputs import Sample, check_task, sample_of
-from sateen.learning.networks.laplace_net_posterior import LaplacePosterior
 from sateen.learning.networks.network import (
     Array,
     Net,
@@ -43,6 +42,7 @@ from sateen.learning.networks.network import (
     rows_of,
     window_of,
 )
+from sateen.learning.networks.posterior import LaplacePosterior
 from sateen.learning.networks.training import (
     Batches,
     CountLoss,

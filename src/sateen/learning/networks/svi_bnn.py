@@ -28,7 +28,7 @@ from sateen.core.types import File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.networks.network import Array, Net, Rows, arithmetic, log_likelihood, log_ways, window_of
-from sateen.learning.networks.svi_bnn_posterior import BNNPosterior
+from sateen.learning.networks.posterior import BNNPosterior
 from sateen.learning.networks.training import (
     Batches,
     CountLoss,
