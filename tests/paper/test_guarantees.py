@@ -24,30 +24,29 @@ def small(tmp_path_factory):
 
 
 def test_widths_stand_in_the_order_that_theory_says(small):
-    curves, bands = small.widths(), small.bands()
-    found = {name: rows[:, 0] for name, rows in curves.values["SVI-GP"].items()}
+    found = {name: rows[:, 0] for name, rows in small.widths()["SVI-GP"].items()}
     assert (found["Bayes"] < found["lift, planned"]).all()
     assert (found["lift, planned"] < found["lift"]).all()
     assert (found["lift, planned, 90 %"] < found["lift, planned"]).all()
     assert (found["NICP"] < found["NICP + Chernoff, 90 %"]).all()
     assert (found["gen"] < found["emp"]).all()  # the test has many more runs, and less noise
     assert all(rows[1] < rows[0] for rows in found.values())
-    predictions = bands["SVI-GP"].predictions
+    predictions = small.bands("SVI-GP")
     assert set(predictions) == {10, 50}
     assert predictions[50]["NICP + Chernoff, 90 %"].claim.level == 0.9
     assert predictions[50]["ICP"].claim.level == 0.95
-    assert len(bands["SVI-GP"].test) == 30
+    assert len(small.shown_test()) == 30
 
 
 def test_bounds_on_the_error_are_above_it(small):
-    values = small.errors().values["SVI-GP"]
+    values = small.errors()["SVI-GP"]
     for name in ("PAC-Bayes (Catoni)", "PAC-Bayes (Seeger)", "betting"):
         assert (values[name] > values["gen"]).all()
     assert (values["betting"] < values["PAC-Bayes (Seeger)"]).all()
 
 
 def test_curves_are_plain_data(small):
-    content = small.widths().content()
+    content = json.loads(small.draw()[-1].read_text())["widths"]
     assert content["runs"] == [10, 50]
     assert np.array(content["values"]["SVI-GP"]["ICP"]).shape == (2, 1)
 

@@ -152,9 +152,7 @@ def test_a_model_reads_back_from_its_own_text_and_gives_no_warning(case: Case) -
         (phosphorelay, "as-stated", "G[0, 300] L1p - L3p >= 0 & F[300, 600] L3p - L1p >= 0", 600, None),
     ],
 )
-def test_each_variant_has_its_property(
-    case: Case, variant: str, text: str, horizon: float, end: float | None
-) -> None:
+def test_each_variant_has_its_property(case: Case, variant: str, text: str, horizon: float, end: float | None) -> None:
     formula = case.formula(variant)
     assert (str(formula), formula.horizon, formula.end) == (text, horizon, end)
     assert set(formula.species) <= set(case.model().species)

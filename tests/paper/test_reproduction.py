@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +101,9 @@ def test_another_question_computes_only_what_it_adds(done: Reproduction, folder:
     more = Reproduction(["a"], folder, **{**SMALL, "seeds": 3})
     assert [task.name for task in more.pipeline.pending()] == ["train3 a", "fit a svi-gp 3", "fit a default 3"]
     other = Reproduction(["a"], folder, **SMALL, preset="faithful")
-    assert {task.name.split()[2] for task in other.pipeline.pending()} == {"svi-gp"}  # the default is the same under every preset
+    assert {task.name.split()[2] for task in other.pipeline.pending()} == {
+        "svi-gp"
+    }  # the default is the same under every preset
     assert len(Reproduction(["a"], folder, **{**SMALL, "share": 0.05}).pipeline.pending()) == len(done.pipeline.tasks)
 
 
@@ -269,8 +270,8 @@ def test_networks_share_their_runs_and_are_averaged_by_dimension(tmp_path: Path)
     work = Reproduction(["r02"], tmp_path, learners=("svi-gp",), share=0.01, workers=1)
     findings = work.run()
     (row,) = findings.dimensions
-    assert (row.rates, row.fits, findings.rows) == (2, 9, ())
-    assert row.figures["rmse"].half > 0
+    assert (row.part, row.fits, findings.rows) == ("2", 9, ())
+    assert row.halves["rmse"] > 0
     question = work.questions[0]
     sets = list(work.by_question[question.name].test.value().values())
     assert len({one.points for one in sets}) == 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from sateen.paper.published import METHODS, RANDOM
 from sateen.paper.reproduction import Findings, Reproduction
-from sateen.paper.rows import DimensionRow, Fit, label
+from sateen.paper.rows import Fit, Row, label
 from sateen.paper.tasks import QuestionTasks
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ _HOUR: Final = 3600.0
 
 def draw(reproduction: Reproduction, findings: Findings, suffix: str = ".svg") -> list[FilePath]:
     """Draw every figure of the parts into the folder; the paths of the files."""
-    from sateen.plot.figures import save
-
     drawn: dict[str, Figure] = {}
     for tasks in reproduction.by_question.values():
         if tasks.question.part != "random" and tasks.question.dimension <= 2:
@@ -35,11 +33,7 @@ def draw(reproduction: Reproduction, findings: Findings, suffix: str = ".svg") -
                 drawn[f"paper-{tasks.question.part}"] = figure
     if findings.dimensions:
         drawn["paper-random"] = _by_dimension(findings.dimensions)
-    files = {reproduction.path / f"{name}{suffix}": figure for name, figure in drawn.items()}
-    for file, figure in files.items():
-        with reproduction.pipeline.folder.writing(file):
-            save(figure, file)
-    return list(files)
+    return reproduction.save(drawn, suffix)
 
 
 def _learned(tasks: QuestionTasks, number: int) -> Figure | None:
@@ -59,18 +53,18 @@ def _learned(tasks: QuestionTasks, number: int) -> Figure | None:
     return curves(title, predictions, test[chosen], test.points, truth)
 
 
-def _by_dimension(rows: tuple[DimensionRow, ...]) -> Figure:
+def _by_dimension(rows: tuple[Row, ...]) -> Figure:
     from sateen.plot.paper import scores_by_dimension
 
     ours: dict[str, dict[str, dict[int, tuple[float, float | None]]]] = {panel: {} for panel in _PANELS}
     reference: dict[int, tuple[float, float | None]] = {}
     for row in (each for each in rows if each.figures):
         for panel in _PANELS:
-            spread = row.figures["seconds" if panel == "hours" else panel]
-            scale = 1 / _HOUR if panel == "hours" else 1.0
-            value = scale * spread.mean, None if spread.half is None else scale * spread.half
-            ours[panel].setdefault(label(row.learner), {})[row.rates] = value
-        reference.setdefault(row.rates, (row.figures["smc_width"].mean, None))
+            name, scale = ("seconds", 1 / _HOUR) if panel == "hours" else (panel, 1.0)
+            half = row.halves[name]
+            value = scale * row.figures[name], None if half is None else scale * half
+            ours[panel].setdefault(label(row.learner), {})[int(row.part)] = value
+        reference.setdefault(int(row.part), (row.figures["smc_width"], None))
     return scores_by_dimension(ours, _published(), reference=reference)
 
 

@@ -15,25 +15,23 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 import sateen as st
 from sateen.paper.cases.configurations import configuration
+from sateen.paper.run import PaperRun
 from sateen.paper.tasks import prediction_content, prediction_from
-from sateen.pipeline import SILENT, Progress, processors, stream_seed
-from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed, write_json
+from sateen.pipeline import SILENT, Progress, stream_seed
+from sateen.pipeline.folder import read_checksummed, write_checksummed, write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, Task, folder_task
 
-if TYPE_CHECKING:
-    from sateen.plot.style import Figure
+__all__ = ["LEARNERS", "RUNS", "GuaranteeFigures"]
 
-__all__ = ["LEARNERS", "RUNS", "Bands", "Curves", "GuaranteeFigures"]
-
+Curves: TypeAlias = dict[str, dict[str, npt.NDArray[np.float64]]]  # by learner and name: a row for each of `runs`
 Predict: TypeAlias = Callable[[st.Points], st.Prediction]
-Numbers: TypeAlias = Mapping[str, object]
 RUNS: Final = (10, 20, 50, 100, 200, 500)
 _TRAINING_POINTS: Final = 500
 _HELD_OUT_POINTS: Final = 200
@@ -44,7 +42,6 @@ _LEVEL: Final = 0.95
 _CHERNOFF_LEVEL: Final = 0.9  # 1 - (0.05 + 0.05), as in the paper
 _SPLIT: Final = 0.2  # of the training, on which a Gaussian process learns the prior of a PAC-Bayes bound
 _SECONDS: Final = 7.0  # of a task, on one core of an AMD EPYC
-_TASKS: Final = "pieces"  # the folder for their files, inside that of the figures
 
 # By label, a learner whose prior is learned on a share of the training. That of SVI-BNN, N(0, I), has seen nothing.
 LEARNERS: Final[Mapping[str, Callable[[float | None], st.Learner]]] = MappingProxyType(
@@ -57,26 +54,22 @@ LEARNERS: Final[Mapping[str, Callable[[float | None], st.Learner]]] = MappingPro
 
 
 @dataclass(frozen=True, slots=True)
-class Curves:
-    """Numbers by learner and name: a row for each of `runs`, a column for each training."""
+class _Trained:
+    """What came out of one training: numbers, and for the first training of the second figure its bands."""
 
-    runs: tuple[int, ...]
-    values: Mapping[str, Mapping[str, npt.NDArray[np.float64]]]
+    values: Mapping[str, float]
+    bands: Mapping[str, st.Prediction]
 
-    def content(self) -> dict[str, object]:
-        """The numbers as plain data."""
-        table = {
-            learner: {name: rows.tolist() for name, rows in by_name.items()} for learner, by_name in self.values.items()
-        }
-        return {"runs": list(self.runs), "values": table}
+    def write(self, file: Path) -> None:
+        """Write it as plain data."""
+        bands = {name: prediction_content(band) for name, band in self.bands.items()}
+        write_checksummed(file, {"values": self.values, "bands": bands})
 
-
-@dataclass(frozen=True, slots=True)
-class Bands:
-    """The predictions of one learner by runs per point and by name, and test observations to draw beside them."""
-
-    predictions: Mapping[int, Mapping[str, st.Prediction]]
-    test: st.Observations
+    @classmethod
+    def read(cls, file: Path) -> _Trained:
+        """Read what `write` wrote."""
+        content, line = read_checksummed(file), configuration("a").space.grid(_BAND_POINTS)
+        return cls(content["values"], {name: prediction_from(band, line) for name, band in content["bands"].items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +95,7 @@ class _Training:
         return stream_seed(self.seed, "guarantees", *names, self.runs, self.number)
 
 
-class GuaranteeFigures:
+class GuaranteeFigures(PaperRun):
     """All three figures in a folder: for some learners and runs per point, with so many trainings of each.
 
     The second figure is one file for each learner, of its first training.
@@ -123,27 +116,22 @@ class GuaranteeFigures:
             raise st.InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(LEARNERS)}")
         if not learners or not runs or trainings < 1 or min(runs) < 1:
             raise st.InputError("a figure needs at least one learner, one number of runs, and one training")
-        self.path = Path(folder)
+        super().__init__(folder, workers, progress)
         self.learners, self.runs, self.trainings, self.seed = tuple(learners), tuple(runs), trainings, seed
-        self.workers, self.progress = workers, progress
-        self.folder = ResultFolder(self.path / _TASKS)
 
     @cached_property
     def test(self) -> Task[st.Observations]:
         """The test set, on a fine grid with many runs."""
 
         def make(context: RunContext) -> Save:
-            points = configuration("a").space.grid(_TEST[0])
-            return _Training("", _TEST[1], 0, self.seed).observed(points, _TEST[1], "test").save
+            points, runs = configuration("a").space.grid(_TEST[0]), _TEST[1]
+            return _Training("", runs, 0, self.seed).observed(points, runs, "test").save
 
-        inputs = {"seed": self.seed, "test": list(_TEST)}
-        read, seconds = st.Observations.load, _SECONDS
-        return folder_task(
-            self.folder, "test guarantees", inputs, make, read=read, suffix=".safetensors", seconds=seconds
-        )
+        inputs, read, suffix = {"seed": self.seed, "test": list(_TEST)}, st.Observations.load, ".safetensors"
+        return folder_task(self.folder, "test guarantees", inputs, make, read=read, suffix=suffix, seconds=_SECONDS)
 
     @cached_property
-    def trained(self) -> Mapping[tuple[str, str, int, int], Task[Numbers]]:
+    def trained(self) -> Mapping[tuple[str, str, int, int], Task[_Trained]]:
         """By figure, "widths" or "errors", learner, runs per point and number of the training, what was computed."""
         return {
             (figure, learner, runs, number): self._task(figure, compute, _Training(learner, runs, number, self.seed))
@@ -153,93 +141,87 @@ class GuaranteeFigures:
             for number in range(self.trainings)
         }
 
-    @cached_property
-    def pipeline(self) -> Pipeline:
-        """All tasks, finished or pending."""
-        rebuild = Rebuild(_rebuilt, (self.path, self.learners, self.runs, self.trainings, self.seed))
-        return Pipeline(self.folder, (self.test, *self.trained.values()), rebuild)
+    @property
+    def stages(self) -> Mapping[str, Sequence[Task[object]]]:
+        """All tasks: the test set, then the trainings side by side."""
+        return {"test set": [self.test], "fits and calibrations": list(self.trained.values())}
 
-    def forecast(self) -> dict[str, float]:
-        """About how many seconds the pending tasks take, by what is done."""
-        pending = self.pipeline.pending()
-        return {"guarantees": sum(task.seconds for task in pending)} if pending else {}
+    @property
+    def rebuild(self) -> Rebuild:
+        """How another process gets the same tasks."""
+        return Rebuild(_rebuilt, (self.path, self.learners, self.runs, self.trainings, self.seed))
 
     def run(self) -> None:
         """Compute what is pending."""
         with self.folder.held():
-            self.pipeline.run(workers=self.workers, progress=self.progress if self.pipeline.pending() else SILENT)
+            self.compute()
 
     def widths(self) -> Curves:
         """Figure 1: mean widths over the test points."""
         return self._curves("widths")
 
-    def bands(self) -> Mapping[str, Bands]:
-        """Figure 2: by learner the bands of the first training."""
-        test, line = self.test.value(), configuration("a").space.grid(_BAND_POINTS)
-        shown = test[np.linspace(0, len(test) - 1, _SHOWN_TEST_POINTS).round().astype(int)]
-        bands = {}
-        for learner in self.learners:
-            contents = {runs: self.trained["widths", learner, runs, 0].value()["bands"] for runs in self.runs}
-            predictions = {
-                runs: {name: prediction_from(content, line) for name, content in by_name.items()}
-                for runs, by_name in contents.items()
-            }
-            bands[learner] = Bands(predictions, shown)
-        return bands
+    def bands(self, learner: str) -> dict[int, Mapping[str, st.Prediction]]:
+        """Figure 2: the bands of the first training of a learner, by runs per point and by name."""
+        return {runs: self.trained["widths", learner, runs, 0].value().bands for runs in self.runs}
 
     def errors(self) -> Curves:
         """Figure 3: bounds on the mean error."""
         return self._curves("errors")
 
+    def shown_test(self) -> st.Observations:
+        """Some of the test observations, to draw beside the bands."""
+        test = self.test.value()
+        return test[np.linspace(0, len(test) - 1, _SHOWN_TEST_POINTS).round().astype(int)]
+
+    def content(self) -> dict[str, object]:
+        """The numbers of figures 1 and 3 as plain data."""
+
+        def plain(curves: Curves) -> dict[str, object]:
+            values = {learner: {name: rows.tolist() for name, rows in each.items()} for learner, each in curves.items()}
+            return {"runs": list(self.runs), "values": values}
+
+        return {"seed": self.seed, "widths": plain(self.widths()), "errors": plain(self.errors())}
+
     def draw(self, suffix: str = ".png") -> list[Path]:
         """Draw all three into the folder, and write their numbers; the paths of the files, the numbers last."""
-        from sateen.plot.figures import save
         from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
 
-        widths, errors = self.widths(), self.errors()
-        drawn: dict[str, Figure] = {"widths": widths_by_runs(widths.runs, widths.values)}
-        for learner, bands in self.bands().items():
-            drawn[f"bands-{learner.lower()}"] = bands_over_parameter(learner, bands.predictions, bands.test)
-        drawn["errors"] = errors_by_runs(errors.runs, errors.values)
-        files = {self.path / f"guarantee-{name}{suffix}": figure for name, figure in drawn.items()}
-        for file, figure in files.items():
-            with self.folder.writing(file):
-                save(figure, file)
+        drawn = {"guarantee-widths": widths_by_runs(self.runs, self.widths())}
+        for learner in self.learners:
+            figure = bands_over_parameter(learner, self.bands(learner), self.shown_test())
+            drawn[f"guarantee-bands-{learner.lower()}"] = figure
+        drawn["guarantee-errors"] = errors_by_runs(self.runs, self.errors())
         numbers = self.path / "guarantee-numbers.json"
         with self.folder.writing(numbers):
-            write_json(numbers, {"seed": self.seed, "widths": widths.content(), "errors": errors.content()})
-        return [*files, numbers]
+            write_json(numbers, self.content())
+        return [*self.save(drawn, suffix), numbers]
 
     def _task(
-        self, figure: str, compute: Callable[[_Training, st.Observations], Numbers], training: _Training
-    ) -> Task[Numbers]:
+        self, figure: str, compute: Callable[[_Training, st.Observations], _Trained], training: _Training
+    ) -> Task[_Trained]:
         def make(context: RunContext) -> Save:
-            return partial(_write, content=compute(training, self.test.value()))
+            return compute(training, self.test.value()).write
 
         return folder_task(
             self.folder,
             f"{figure} {training.learner.lower()} {training.runs} {training.number}",
             {},
             make,
-            read=read_checksummed,
+            read=_Trained.read,
             needs=(self.test,),
             parallel=True,
-            seconds=_SECONDS / (self.workers or processors()),
+            seconds=_SECONDS / self.cores,
         )
 
     def _curves(self, figure: str) -> Curves:
         curves = {}
         for learner in self.learners:
-            table = [
-                [self.trained[figure, learner, runs, number].value()["values"] for number in range(self.trainings)]
+            rows = [
+                [self.trained[figure, learner, runs, number].value().values for number in range(self.trainings)]
                 for runs in self.runs
             ]
-            curves[learner] = {name: np.array([[one[name] for one in row] for row in table]) for name in table[0][0]}
-        return Curves(self.runs, curves)
-
-
-def _write(file: Path, content: Numbers) -> None:
-    write_checksummed(file, content)
+            curves[learner] = {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
+        return curves
 
 
 def _rebuilt(path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int) -> Pipeline:
@@ -248,21 +230,19 @@ def _rebuilt(path: Path, learners: tuple[str, ...], runs: tuple[int, ...], train
     return figures.pipeline
 
 
-def _widths_and_bands(training: _Training, test: st.Observations) -> Numbers:
+def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:
     """The mean widths of bands over the test points, and the bands of the first training along the parameter."""
     space = test.space
     trained = training.observed(space.grid(_TRAINING_POINTS), training.runs, "training")
     posterior = st.learn(trained, LEARNERS[training.learner](None), seed=training.key("fit"))
     predictors = _predictors(training, posterior)
     values = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
-    line = space.grid(_BAND_POINTS)
-    bands = (
-        {name: prediction_content(predict(line)) for name, predict in predictors.items()} if not training.number else {}
-    )
-    return {"values": values | _errors(posterior, trained, test), "bands": bands}
+    drawn = predictors if training.number == 0 else {}
+    bands = {name: predict(space.grid(_BAND_POINTS)) for name, predict in drawn.items()}
+    return _Trained(values | _errors(posterior, trained, test), bands)
 
 
-def _error_bounds(training: _Training, test: st.Observations) -> Numbers:
+def _error_bounds(training: _Training, test: st.Observations) -> _Trained:
     """Bounds on the mean error. PAC-Bayes needs independent training points and a prior that is not learned on them:
     the Gaussian processes learn theirs on a fifth of the training.
     """
@@ -280,7 +260,7 @@ def _error_bounds(training: _Training, test: st.Observations) -> Numbers:
         "lift": _half_width(_lift(posterior, held_out), test),
         "Bayes": _half_width(partial(posterior.predict, level=_LEVEL), test),
     }
-    return {"values": values | _errors(posterior, trained, test)}
+    return _Trained(values | _errors(posterior, trained, test), {})
 
 
 def _predictors(training: _Training, posterior: st.Posterior) -> dict[str, Predict]:

@@ -14,7 +14,8 @@ import sateen as st
 from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS, TABLE_1
 from sateen.paper.questions import Question, questions
-from sateen.paper.rows import ALL_LEARNERS, DimensionRow, Fit, Lift, Row, dimension_row, row
+from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, row
+from sateen.paper.run import PaperRun
 from sateen.paper.tables import (
     Labels,
     Table,
@@ -24,14 +25,13 @@ from sateen.paper.tables import (
     random_tables,
 )
 from sateen.paper.tasks import QuestionTasks, question_tasks
-from sateen.pipeline import SILENT, Progress, processors, write_text
-from sateen.pipeline.folder import ResultFolder, write_json
+from sateen.pipeline import SILENT, Progress, write_text
+from sateen.pipeline.folder import write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 
 __all__ = ["PRESETS", "Findings", "Reproduction"]
 
 PRESETS: Final = ("fast", "faithful")
-_TASKS: Final = "pieces"  # the folder for their files, inside that of the tables and figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Findings:
     rows: tuple[Row, ...]
     labels: Mapping[str, Labels]
     lifts: Mapping[str, Lift]
-    dimensions: tuple[DimensionRow, ...]
+    dimensions: tuple[Row, ...]
 
     @property
     def text(self) -> str:
@@ -81,7 +81,7 @@ class Findings:
         return [f"{comment}Tried with a share of {self.about['share']:g} of the points: no figures to compare.\n"]
 
 
-class Reproduction:
+class Reproduction(PaperRun):
     """Some parts of the paper in a folder, under a preset, for some learners, with so many training sets.
 
     A learner is one of the paper's, "default", or any that `st.learn` knows by name, such as "my_package:MyLearner".
@@ -110,13 +110,11 @@ class Reproduction:
         others = dict.fromkeys(learner for learner in learners if learner not in ALL_LEARNERS)
         for learner in others:
             st.make_learner(learner)  # an unknown one is refused now
-        self.path = FilePath(folder)
+        super().__init__(folder, workers, progress)
         self.questions = questions(parts, share)
         self.learners = (*(learner for learner in ALL_LEARNERS if learner in learners), *others)
         self.preset, self.seeds, self.first, self.share = preset, seeds, first, share
         self.parts = tuple(parts)
-        self.workers, self.progress = workers, progress
-        self.spent: Mapping[str, float] = {}  # seconds of the last run, by what was done
 
     def numbers(self, question: Question) -> range:
         """The numbers of the training sets of a question."""
@@ -126,15 +124,9 @@ class Reproduction:
     @cached_property
     def by_question(self) -> Mapping[str, QuestionTasks]:
         """The tasks of each question."""
-        folder, cores = ResultFolder(self.path / _TASKS), self.workers or processors()
         return {
             question.name: question_tasks(
-                folder,
-                question,
-                preset=self.preset,
-                learners=self.learners,
-                numbers=self.numbers(question),
-                cores=cores,
+                self.folder, question, self.numbers(question), self.learners, self.preset, self.cores
             )
             for question in self.questions
         }
@@ -160,23 +152,16 @@ class Reproduction:
             "calibrations": [each.lift for each in every if each.lift],
         }
 
-    @cached_property
-    def pipeline(self) -> Pipeline:
-        """All tasks, finished or pending."""
-        tasks = tuple(task for some in self.stages.values() for task in some)
+    @property
+    def rebuild(self) -> Rebuild:
+        """How another process gets the same tasks."""
         asked = (self.parts, self.path, self.preset, self.learners, self.seeds, self.first, self.share)
-        return Pipeline(ResultFolder(self.path / _TASKS), tasks, Rebuild(_rebuilt, asked))
-
-    def forecast(self) -> dict[str, float]:
-        """About how many seconds the pending tasks take, by what is done."""
-        pending = {stage: [task for task in some if not task.finished] for stage, some in self.stages.items()}
-        return {stage: sum(task.seconds for task in some) for stage, some in pending.items() if some}
+        return Rebuild(_rebuilt, asked)
 
     def run(self) -> Findings:
         """Compute what is pending, and collect the findings."""
-        with self.pipeline.folder.held():
-            watcher = self.progress if self.pipeline.pending() else SILENT
-            self.spent = self.pipeline.run(workers=self.workers, progress=watcher).stage_seconds
+        with self.folder.held():
+            self.compute()
             return self._findings()
 
     def write(self, findings: Findings) -> list[FilePath]:
@@ -184,10 +169,10 @@ class Reproduction:
         forms = {".txt": findings.text, ".md": findings.markdown, ".tex": findings.latex}
         texts = {self.path / f"table{suffix}": text for suffix, text in forms.items()}
         for file, text in texts.items():
-            with self.pipeline.folder.writing(file):
+            with self.folder.writing(file):
                 write_text(file, text)
         numbers = self.path / "table.json"
-        with self.pipeline.folder.writing(numbers):
+        with self.folder.writing(numbers):
             write_json(numbers, findings.content())
         return [*texts, numbers]
 
@@ -204,7 +189,7 @@ class Reproduction:
                     lifts[part] = tasks.lift.value()
         return Findings(self._about(), tuple(rows), labels, lifts, tuple(self._by_dimension()))
 
-    def _by_dimension(self) -> Iterator[DimensionRow]:
+    def _by_dimension(self) -> Iterator[Row]:
         networks = [each for each in self.by_question.values() if each.question.part == "random"]
         for rates in DIMENSIONS:
             some = [each for each in networks if each.question.dimension == rates]

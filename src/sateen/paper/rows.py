@@ -5,29 +5,26 @@ All figures are fractions, as in `paper/published.py`; the tables print errors i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
-from typing import Final, TypeVar
+from typing import Final
 
 import sateen as st
 from sateen.paper.published import METHODS, RANDOM, TABLE_1, Figures, Method
 
 __all__ = [
     "ALL_LEARNERS",
-    "DimensionRow",
     "Fit",
     "Lift",
     "Row",
-    "Spread",
     "best_published",
     "dimension_row",
+    "half_width",
     "label",
     "row",
-    "spread",
 ]
 
-_Summary = TypeVar("_Summary")
 ALL_LEARNERS: Final = (*METHODS, "default")  # the paper's, and ours
 
 # Whether more of a figure is better, and how many digits of it the paper prints: in its table, and of random networks.
@@ -90,11 +87,12 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A configuration and a learner: means over `fits` trainings, the shortest times, and what the paper published.
+    """A part of the paper and a learner: means over `fits` trainings, and what the paper published.
 
-    Our default and learners that the paper does not have stand beside the best of the paper's three, each figure by
-    itself. `worse` names the figures in which ours is worse, in the digits that the paper prints. `refused` is why the
-    learner cannot learn.
+    The part is a configuration, or the number of rates of random networks. Then the means are over their data sets, and
+    `halves` are the half-widths of the means' 95 % intervals; of a configuration, the times are the shortest. Our
+    default, and learners that the paper does not have, stand beside the best of the paper's three, each figure by
+    itself. `refused` is why the learner cannot learn.
     """
 
     part: str
@@ -104,55 +102,20 @@ class Row:
     figures: Mapping[str, float]
     published: Figures
     refused: str = ""
+    halves: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """The figures in which the paper's are better."""
-        return _worse(self.figures, self.published, _DIGITS)
+        """The figures in which the paper's are better, in the digits that it prints."""
+        digits = _DIGITS if self.part in TABLE_1 else _RANDOM_DIGITS
+        published = {name: getattr(self.published, name) for name in _BETTER if name in self.figures}
+        known = {name: value for name, value in published.items() if value is not None}
+        gains = {name: _BETTER[name] * (self.figures[name] - value) for name, value in known.items()}
+        return tuple(name for name, gain in gains.items() if gain < -0.5 * 10.0 ** -digits[name])
 
     def content(self) -> dict[str, object]:
         """The row as plain data."""
         return {**asdict(self), "worse": list(self.worse)}
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A mean, and the half-width of its 95 % interval; None where there is but one value."""
-
-    mean: float
-    half: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class DimensionRow:
-    """A number of rates and a learner: means over the data sets of the random networks, with their 95 % intervals.
-
-    `refused` is why the learner cannot learn from some of the data sets.
-    """
-
-    rates: int
-    learner: str
-    fits: int
-    kinds: tuple[str, ...]
-    figures: Mapping[str, Spread]
-    published: Figures
-    refused: str = ""
-
-    @property
-    def worse(self) -> tuple[str, ...]:
-        """The figures in which the paper's are better."""
-        return _worse({name: spread.mean for name, spread in self.figures.items()}, self.published, _RANDOM_DIGITS)
-
-    def content(self) -> dict[str, object]:
-        """The row as plain data."""
-        return asdict(self)
-
-
-def _worse(ours: Mapping[str, float], theirs: Figures, digits: Mapping[str, int]) -> tuple[str, ...]:
-    """The figures that are worse than the paper's, in the digits that it prints."""
-    published = {name: getattr(theirs, name) for name in _BETTER if name in ours}
-    gains = {name: _BETTER[name] * (ours[name] - value) for name, value in published.items() if value is not None}
-    return tuple(name for name, gain in gains.items() if gain < -0.5 * 10.0 ** -digits[name])
 
 
 _OF_SCORE: Final = (
@@ -165,6 +128,7 @@ _OF_SCORE: Final = (
     "coverage_slack",
     "smc_width",
 )
+_TIMES: Final = ("seconds", "evaluation")
 
 
 def label(learner: str) -> str:
@@ -178,28 +142,25 @@ def label(learner: str) -> str:
 
 def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
     """The row of a configuration and a learner."""
-    figures: dict[str, float] = _figures(fits, fmean, min)
-    published = _beside(TABLE_1[part].figures, learner)
-    return Row(part, learner, len(fits), _kinds(fits), figures, published, refused)
+    columns = _columns(fits)
+    figures = {name: (min if name in _TIMES else fmean)(values) for name, values in columns.items()}
+    return Row(part, learner, len(fits), _kinds(fits), figures, _beside(TABLE_1[part].figures, learner), refused)
 
 
-def dimension_row(rates: int, learner: str, fits: Sequence[Fit], refused: str = "") -> DimensionRow:
+def dimension_row(rates: int, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
     """The row of a number of rates and a learner, over all data sets and trainings."""
-    figures: dict[str, Spread] = _figures(fits, spread, spread)
+    columns = _columns(fits)
+    figures = {name: fmean(values) for name, values in columns.items()}
+    halves = {name: half_width(values) for name, values in columns.items()}
     published = _beside({each: RANDOM[each][rates] for each in METHODS}, learner)
-    return DimensionRow(rates, learner, len(fits), _kinds(fits), figures, published, refused)
+    return Row(str(rates), learner, len(fits), _kinds(fits), figures, published, refused, halves)
 
 
-def _figures(
-    fits: Sequence[Fit], of_score: Callable[[list[float]], _Summary], of_time: Callable[[list[float]], _Summary]
-) -> dict[str, _Summary]:
-    """The figures that all fits have, each as one; none without a fit."""
-    if not fits:
-        return {}
+def _columns(fits: Sequence[Fit]) -> dict[str, list[float]]:
+    """The values of every figure that all fits have; none without a fit."""
     columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
-    scores = {name: of_score(values) for name, values in columns.items() if None not in values}
-    times = {name: of_time([getattr(fit, name) for fit in fits]) for name in ("seconds", "evaluation")}
-    return {**scores, **times}
+    columns |= {name: [getattr(fit, name) for fit in fits] for name in _TIMES}
+    return {name: values for name, values in columns.items() if values and None not in values}
 
 
 def _beside(known: Mapping[Method, Figures], learner: str) -> Figures:
@@ -221,19 +182,16 @@ def best_published(known: Mapping[Method, Figures]) -> Figures:
     return Figures(best("rmse"), best("accuracy", 1), best("uncertainty"), best("hours"))
 
 
-def spread(values: Sequence[float]) -> Spread:
-    """The mean of the values and its 95 % interval, by Student's distribution.
+def half_width(values: Sequence[float]) -> float | None:
+    """The half-width of the 95 % interval of the mean, by Student's distribution; None for one value.
 
-    >>> spread([2.0])
-    Spread(mean=2.0, half=None)
-    >>> round(spread([1.0, 3.0]).half, 2)
-    12.71
+    >>> half_width([2.0]), round(half_width([1.0, 3.0]), 2)
+    (None, 12.71)
     """
     from scipy.special import stdtrit
 
     count = len(values)
-    half = float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5 if count > 1 else None
-    return Spread(fmean(values), half)
+    return float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5 if count > 1 else None
 
 
 def _kinds(fits: Sequence[Fit]) -> tuple[str, ...]:

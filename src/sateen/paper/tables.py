@@ -6,11 +6,11 @@ paper's, and a dash what was refused or not published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from sateen.paper.rows import DimensionRow, Lift, Row, Spread, label
+from sateen.paper.rows import Lift, Row, label
 
 __all__ = ["Labels", "Table", "configuration_tables", "configurations_latex", "random_latex", "random_tables"]
 
@@ -98,7 +98,7 @@ def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lift
     return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
 
 
-def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
+def random_tables(rows: Sequence[Row]) -> list[Table]:
     """The table of the random networks by number of rates."""
     fits = max((row.fits for row in rows), default=0)
     notes = [
@@ -109,7 +109,7 @@ def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
         "The paper's hours are those of an A100.",
     ]
     notes += [_WORSE] if any(row.worse for row in rows) else []
-    notes += _refusals((str(row.rates), row) for row in rows)
+    notes += _refusals(rows)
     return [Table(_RANDOM_HEAD, tuple(_by_rates(rows, "±", _plain)), tuple(notes))]
 
 
@@ -122,11 +122,11 @@ def configurations_latex(rows: Sequence[Row], labels: Mapping[str, Labels]) -> s
     return _tabular("ll|rr|rr|rr|r|rrr|rr", groups, _HEAD[1], body)
 
 
-def random_latex(rows: Sequence[DimensionRow]) -> str:
+def random_latex(rows: Sequence[Row]) -> str:
     """The table of the random networks as a `tabular` for booktabs."""
     body: list[str] = []
-    for rates in dict.fromkeys(row.rates for row in rows):
-        some = [row for row in rows if row.rates == rates]
+    for rates in dict.fromkeys(row.part for row in rows):
+        some = [row for row in rows if row.part == rates]
         body += [r"    \midrule", *(_latex_line(cell) for cell in _by_rates(some, r"$\pm$", _latex))]
     groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 3), ("Wilson", 1), ("against $f$", 3), ("training", 2)]
     return _tabular("ll|rr|rr|rrr|r|rrr|rr", groups, _RANDOM_HEAD[1], body)
@@ -152,20 +152,21 @@ def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> 
         yield ("", "test set", noise, "", accuracy, "", width, published, wilson, *[""] * 5)
 
 
-def _by_rates(rows: Sequence[DimensionRow], plus_minus: str, mark: Mark) -> Iterator[Cells]:
-    last = 0
+def _by_rates(rows: Sequence[Row], plus_minus: str, mark: Mark) -> Iterator[Cells]:
+    last = ""
     for row in rows:
         figures = _figures(row, _RANDOM_COMPARED, _RANDOM_COLUMNS, mark, plus_minus)
-        yield ("" if row.rates == last else str(row.rates), _heading(row), *figures, _number(row.published.hours, 1, 1))
-        last = row.rates
+        yield ("" if row.part == last else row.part, _heading(row), *figures, _number(row.published.hours, 1, 1))
+        last = row.part
 
 
 def _figures(
-    row: Row | DimensionRow, compared: Sequence[Column], others: Sequence[Column], mark: Mark, plus_minus: str = ""
+    row: Row, compared: Sequence[Column], others: Sequence[Column], mark: Mark, plus_minus: str = ""
 ) -> Iterator[str]:
     """Figures beside the published ones, those that the paper does not have, and the time of training."""
     for name, factor, digits in compared:
-        text = _number(row.figures.get(name), factor, digits, plus_minus)
+        text, half = _number(row.figures.get(name), factor, digits), row.halves.get(name)
+        text += f" {plus_minus} {_number(half, factor, digits)}" if half is not None else ""
         yield mark(text) if name in row.worse else text
         yield _number(getattr(row.published, name), factor, digits)
     for name, factor, digits in others:
@@ -189,13 +190,11 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
         if each.truth_runs is not None:
             about = f"is the share of {each.truth_runs:,} runs, with a standard error of {100 * each.truth_error:.2f}"
             yield f"{each.part}: f {about} in the mean square, which adds to errors and takes from coverage."
-    yield from _refusals((row.part, row) for row in rows)
+    yield from _refusals(rows)
 
 
-def _refusals(rows: Iterable[tuple[str, Row | DimensionRow]]) -> Iterator[str]:
-    for name, row in rows:
-        if row.refused:
-            yield f"{name}, {label(row.learner)}: {row.refused}"
+def _refusals(rows: Sequence[Row]) -> Iterator[str]:
+    return (f"{row.part}, {label(row.learner)}: {row.refused}" for row in rows if row.refused)
 
 
 def _lift_table(lifts: Mapping[str, Lift]) -> Table:
@@ -220,22 +219,16 @@ def _lift_table(lifts: Mapping[str, Lift]) -> Table:
     return Table((head,), cells, caption=caption, left=1)
 
 
-def _heading(row: Row | DimensionRow) -> str:
+def _heading(row: Row) -> str:
     return f"sateen ({', '.join(row.kinds)})" if row.learner == "default" and row.kinds else label(row.learner)
 
 
-def _number(value: float | Spread | None, factor: float, digits: int, plus_minus: str = "") -> str:
-    """A figure, or the mean of a spread; with `plus_minus` the half-width of its interval too."""
-    if value is None:
-        return _DASH
-    mean, half = (value.mean, value.half) if isinstance(value, Spread) else (value, None)
-    text = f"{factor * mean:.{digits}f}"
-    return text if half is None or not plus_minus else f"{text} {plus_minus} {factor * half:.{digits}f}"
+def _number(value: float | None, factor: float, digits: int) -> str:
+    return _DASH if value is None else f"{factor * value:.{digits}f}"
 
 
-def _seconds(value: float | Spread | None) -> str:
-    mean = value.mean if isinstance(value, Spread) else value
-    return _DASH if mean is None else f"{mean:,.0f}" if mean >= 100 else f"{mean:.3g}"
+def _seconds(value: float | None) -> str:
+    return _DASH if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _aligned(rows: Sequence[Cells], left: int) -> list[str]:

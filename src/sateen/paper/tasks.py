@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path as FilePath
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,13 +51,7 @@ class QuestionTasks:
 
 
 def question_tasks(
-    folder: ResultFolder,
-    question: Question,
-    *,
-    preset: str,
-    learners: Sequence[str],
-    numbers: Sequence[int],
-    cores: int,
+    folder: ResultFolder, question: Question, numbers: Sequence[int], learners: Sequence[str], preset: str, cores: int
 ) -> QuestionTasks:
     """The tasks of a question for some learners, and for training sets with these numbers.
 
@@ -190,7 +184,7 @@ class _Maker:
         )
 
     def with_lift(self, tasks: QuestionTasks, number: int) -> QuestionTasks:
-        """The tasks with the plan of the calibrations of our default, their runs, and how often they cover the truth."""
+        """The tasks with those of calibrations of our default: a plan, runs, and how often they cover the truth."""
         question, name = self.question, self.question.name
         fit = tasks.fits[name, "default", number]
         budget = max(_FEWEST_BUDGET, round(_BUDGET * question.share))
@@ -323,14 +317,15 @@ def prediction_content(prediction: st.Prediction) -> dict[str, object]:
     return {**columns, "level": prediction.level, "claim": prediction.claim.content()}
 
 
-def prediction_from(content: Mapping[str, object], points: st.Points) -> st.Prediction:
+def prediction_from(content: Mapping[str, Any], points: st.Points) -> st.Prediction:
     """The prediction at the points that `prediction_content` made plain."""
     return st.Prediction(points, **{**content, "claim": st.Claim.from_content(content["claim"])})
 
 
 def _posterior(fit: Task[object]) -> st.Posterior:
     """What our default has learned."""
-    return st.load(fit.extra[0])
+    posterior: st.Posterior = st.load(fit.extra[0])
+    return posterior
 
 
 def _calibrations(

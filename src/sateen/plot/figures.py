@@ -31,6 +31,7 @@ from sateen.plot.style import (
     COLOURS,
     FAINT,
     FONT_SIZE,
+    LEGEND,
     POINTS_DRAWN_AS_LINES,
     colour_bar,
     dress,
@@ -83,17 +84,10 @@ def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None
     for name, column in zip(chosen, columns, strict=True):
         values = np.append(column[seen], column[-1])
         rank = path.species.index(name)
-        axes.plot(
-            times,
-            values,
-            drawstyle="steps-post",
-            color=COLOURS[rank % len(COLOURS)],
-            linestyle=_STROKES[rank // len(COLOURS) % len(_STROKES)],
-            linewidth=1.6,
-            marker="" if path.end > 0 else "o",  # a path that is known at one instant only is a point
-            rasterized=len(times) > POINTS_DRAWN_AS_LINES,
-            label=name,
-        )
+        colour, stroke = COLOURS[rank % len(COLOURS)], _STROKES[rank // len(COLOURS) % len(_STROKES)]
+        (line,) = axes.plot(times, values, drawstyle="steps-post", color=colour, linestyle=stroke, linewidth=1.6)
+        line.set(label=name, rasterized=len(times) > POINTS_DRAWN_AS_LINES)
+        line.set_marker("" if path.end > 0 else "o")  # a path that is known at one instant only is a point
     whole = all(np.array_equal(column, np.round(column)) for column in columns)
     dress(axes, x="time", y="count" if whole else "value", grid="y")
     axes.margins(x=0 if path.end > 0 else None)
@@ -187,15 +181,10 @@ def _labelled(axes: Axes) -> dict[str, Line2D]:
 def _legend_beside(axes: Axes) -> None:
     """A legend to the right of the data, where it hides none."""
     lines = _labelled(axes)
+    numbers, columns = [str(place) for place in range(len(lines))], 1 + (len(lines) - 1) // 16
+    artists, right = list(lines.values()), (1.01, 0.5)
     legend = axes.legend(
-        list(lines.values()),
-        [str(place) for place in range(len(lines))],
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
-        frameon=False,
-        fontsize=FONT_SIZE,
-        handlelength=1.6,
-        ncols=1 + (len(lines) - 1) // 16,
+        artists, numbers, loc="center left", bbox_to_anchor=right, ncols=columns, handlelength=1.6, **LEGEND
     )
     # Names are put in afterwards: in `legend` one that begins with "_" is left out, and "$" is mathematics.
     for text, name in zip(legend.get_texts(), lines, strict=True):
@@ -240,15 +229,8 @@ def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]])
         handles.append(Patch(facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////", label="unknown"))
     if instant:
         handles.append(Line2D([], [], color=_HOLDS, linestyle="", marker="D", markersize=6, label="a single instant"))
-    axes.legend(
-        handles=handles,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=len(handles),
-        frameon=False,
-        fontsize=FONT_SIZE,
-        borderaxespad=0.2,
-    )
+    corner, columns = (1.0, 1.0), len(handles)
+    axes.legend(handles=handles, loc="lower right", bbox_to_anchor=corner, ncols=columns, borderaxespad=0.2, **LEGEND)
 
 
 def _elided(label: str) -> str:
@@ -263,16 +245,11 @@ class Explained(Protocol):
     """What `sateen.explain` returns, as far as it is drawn."""
 
     @property
-    def lanes(self) -> Sequence[Lane]:
-        """When each subformula holds."""
-
+    def lanes(self) -> Sequence[Lane]: ...
     @property
-    def end(self) -> float:
-        """The end of the path."""
-
+    def end(self) -> float: ...
     @property
-    def verdict(self) -> Verdict:
-        """The verdict at time 0."""
+    def verdict(self) -> Verdict: ...
 
 
 def path_with_explanation(path: Path, explained: Explained) -> Figure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from textwrap import fill
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.prediction import Prediction, Training
+from sateen.core.posterior import FullPosterior
+from sateen.core.prediction import Prediction
+from sateen.core.record import Record
 from sateen.core.space import Points, Space
 from sateen.core.text import duration_text, percent
 from sateen.core.types import FloatArray
@@ -27,9 +29,9 @@ from sateen.plot.style import (
     COLOURS,
     FAINT,
     FONT_SIZE,
+    LEGEND,
     POINTS_DRAWN_AS_LINES,
     SMALL_FONT_SIZE,
-    band,
     caption,
     colour_bar,
     dress,
@@ -59,38 +61,6 @@ _SETTLED: Final = 0.1  # of the steps are left out when the picture of a fit is 
 _DWARFS: Final = 5.0  # times the height of all the others is too high
 
 
-class Learned(Protocol):
-    """What a picture of a whole posterior needs of it."""
-
-    @property
-    def space(self) -> Space:
-        """Where it predicts."""
-
-    @property
-    def kind(self) -> str:
-        """The name of its learner."""
-
-    @property
-    def training(self) -> Training:
-        """What it learned from."""
-
-    def predict(self, points: object, *, extrapolate: bool = False) -> Prediction:
-        """The mean and the interval of f at points."""
-
-    def importance(self) -> dict[str, float]:
-        """How much the mean changes along each parameter, the most important first."""
-
-
-class FitRecord(Protocol):
-    """How a fit went: its objective by step, and its end."""
-
-    steps: npt.NDArray[np.int64]
-    values: FloatArray
-    objective: str
-    verdict: str
-    seconds: float
-
-
 def prediction(prediction: Prediction, ax: Axes | None = None) -> Axes:
     """The mean and the intervals over one parameter, with their claim; over two, the mean as colours.
 
@@ -108,7 +78,7 @@ def prediction(prediction: Prediction, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def record(record: FitRecord, ax: Axes | None = None) -> Axes:
+def record(record: Record, ax: Axes | None = None) -> Axes:
     """The objective of a fit by step, under its verdict.
 
     Where the first steps rise so far that they would flatten all the others, they leave the picture, and a note says
@@ -130,7 +100,9 @@ def record(record: FitRecord, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def learned(posterior: Learned, observations: Observations | None = None, truth: npt.ArrayLike | None = None) -> Figure:
+def learned(
+    posterior: FullPosterior, observations: Observations | None = None, truth: npt.ArrayLike | None = None
+) -> Figure:
     """A whole posterior: what was learned over its space, and how surely.
 
     Over one parameter the mean and the 95 % interval among the frequencies of `observations`, by default those of the
@@ -166,7 +138,7 @@ def _curve(axes: Axes, predicted: Prediction) -> None:
         axes.vlines(x, lower, upper, color=_MEAN, linewidth=2.0, alpha=0.4, label=label)
         axes.plot(x, mean, "o", color=_MEAN, markersize=4.0, label="mean")
     else:
-        band(axes, x, lower, upper, _MEAN, label=label)
+        axes.fill_between(x, lower, upper, color=_MEAN, alpha=0.25, linewidth=0, label=label)
         axes.plot(x, mean, color=_MEAN, linewidth=1.6, label="mean")
         axes.margins(x=0)
     _probabilities(axes)
@@ -180,7 +152,7 @@ def _probabilities(axes: Axes) -> None:
     axes.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
-def _curve_with_observations(posterior: Learned, seen: Observations, truth: FloatArray | None) -> Figure:
+def _curve_with_observations(posterior: FullPosterior, seen: Observations, truth: FloatArray | None) -> Figure:
     figure = new_figure(6.4, 4.2)
     axes = figure.add_subplot()
     some = seen.trials > 0
@@ -198,12 +170,12 @@ def _curve_with_observations(posterior: Learned, seen: Observations, truth: Floa
         order = np.argsort(seen.theta[:, 0], kind="stable")
         axes.plot(seen.theta[order, 0], truth[order], "--", color=_TRUTH, linewidth=1.2, label="truth")
     _title(figure, posterior)
-    axes.legend(frameon=False, fontsize=FONT_SIZE, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **LEGEND)
     caption(axes, f"Band: {predicted.claim}.")
     return figure
 
 
-def _title(figure: Figure, posterior: Learned, rest: str = "") -> None:
+def _title(figure: Figure, posterior: FullPosterior, rest: str = "") -> None:
     """What was asked, and who learned it."""
     formula = str(posterior.training.observations.provenance.get("formula") or "")
     words = fill(f"{formula or 'probability'}, by {posterior.kind}{rest}", int(13.5 * figure.get_figwidth()))
@@ -221,8 +193,9 @@ def _map(axes: Axes, points: Points, values: FloatArray, label: str, colours: st
         shape = axes.pcolormesh(across, up, table, shading="gouraud", rasterized=True, cmap=colours, vmin=0, vmax=top)
         _contours(axes, across, up, table, top)
     else:
+        x, y = points.theta.T
         many = len(points) > POINTS_DRAWN_AS_LINES
-        shape = axes.scatter(*points.theta.T, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
+        shape = axes.scatter(x, y, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
     _short_ticks(axes)
     colour_bar(axes.figure, shape, axes, label)
 
@@ -256,7 +229,7 @@ def _short_ticks(axes: Axes) -> None:
             axis.set_minor_formatter(NullFormatter())
 
 
-def _maps(posterior: Learned, seen: Observations, truth: FloatArray | None) -> Figure:
+def _maps(posterior: FullPosterior, seen: Observations, truth: FloatArray | None) -> Figure:
     """The mean, the width of the interval, and the error where the truth is known, side by side."""
     panels = 2 if truth is None else 3
     figure = new_figure(4.7 * panels, 4.4)
@@ -288,7 +261,7 @@ def _errors(axes: Axes, points: Points, error: FloatArray) -> None:
     colour_bar(axes.figure, shape, axes, "mean less truth")
 
 
-def _slices(posterior: Learned) -> Figure:
+def _slices(posterior: FullPosterior) -> Figure:
     """For each parameter that matters, mean and interval along it with the others in the middle of their ranges."""
     space = posterior.space
     ranked = [name for name, steepness in posterior.importance().items() if steepness > 0] or list(space.names)
@@ -302,7 +275,7 @@ def _slices(posterior: Learned) -> Figure:
         along = space.ranges[name].from_unit(np.linspace(-1.0, 1.0, _CURVE))
         predicted = posterior.predict({**middle, name: along})
         dress(axes)
-        band(axes, along, predicted.lower, predicted.upper, _MEAN)
+        axes.fill_between(along, predicted.lower, predicted.upper, color=_MEAN, alpha=0.25, linewidth=0)
         axes.plot(along, predicted.mean, color=_MEAN, linewidth=1.6)
         axes.margins(x=0)
         label_axis(axes, "x", name, space.ranges[name])

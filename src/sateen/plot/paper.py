@@ -26,7 +26,6 @@ from sateen.plot.style import (
     COLOURS,
     FONT_SIZE,
     SMALL_FONT_SIZE,
-    band,
     colour_bar,
     dress,
     label_axis,
@@ -65,13 +64,8 @@ _PANELS: Final = {
 }
 _SECOND: Final = 1 / 3600  # of an hour
 _TIMES: Final = {
-    0.1 * _SECOND: "0.1 s",
-    _SECOND: "1 s",
-    10 * _SECOND: "10 s",
-    60 * _SECOND: "1 min",
-    600 * _SECOND: "10 min",
-    1.0: "1 h",
-    10.0: "10 h",
+    **{0.1 * _SECOND: "0.1 s", _SECOND: "1 s", 10 * _SECOND: "10 s"},
+    **{60 * _SECOND: "1 min", 600 * _SECOND: "10 min", 1.0: "1 h", 10.0: "10 h"},
 }
 _SHIFT: Final = 0.16  # between learners at one dimension, so that their intervals stand side by side
 
@@ -115,7 +109,7 @@ def curves(
     for axes, (learner, each) in zip(panels, predictions.items(), strict=True):
         x = each.points.theta[:, 0]
         label = f"credible interval, {percent(each.level)}: a belief of its model"
-        band(axes, x, each.lower, each.upper, _BLUE, label=label)
+        axes.fill_between(x, each.lower, each.upper, color=_BLUE, alpha=0.25, linewidth=0, label=label)
         axes.plot(test.theta[:, 0], truth, color="#000000", linewidth=0.7, label="truth")
         axes.plot(x, each.mean, color=_BLUE, linewidth=1.4, label="posterior mean")
         _draw_test(axes, shown, "95 % by Wilson", marker=".", colour=_TEST, width=0.9)
@@ -262,7 +256,8 @@ def _draw_curve(
     axes.plot(runs, mean, label=label, linewidth=1.5, markersize=3.5, color=colour, marker=marker, linestyle=stroke)
     if trainings > 1:
         half = stdtrit(trainings - 1, 0.975) * rows.std(axis=1, ddof=1) / np.sqrt(trainings)
-        band(axes, runs, np.maximum(mean - half, 1e-9), mean + half, colour, alpha=0.18)
+        low = np.maximum(mean - half, 1e-9)
+        axes.fill_between(runs, low, mean + half, color=colour, alpha=0.18, linewidth=0)
 
 
 def _draw_bands(axes: Axes, bands: Mapping[str, Prediction]) -> None:
@@ -272,7 +267,7 @@ def _draw_bands(axes: Axes, bands: Mapping[str, Prediction]) -> None:
             continue
         each, label = bands[name], _LABELS.get(name, name)
         if filled:
-            band(axes, x, each.lower, each.upper, colour, label=label, alpha=filled)
+            axes.fill_between(x, each.lower, each.upper, color=colour, alpha=filled, linewidth=0, label=label)
         else:
             axes.plot(x, each.lower, color=colour, linewidth=1.1, label=label)
             axes.plot(x, each.upper, color=colour, linewidth=1.1)
@@ -281,19 +276,10 @@ def _draw_bands(axes: Axes, bands: Mapping[str, Prediction]) -> None:
 
 def _draw_test(axes: Axes, test: Observations, level: str, *, marker: str, colour: str, width: float) -> None:
     """Test frequencies with Wilson's intervals."""
-    low, high = wilson(test.frequency, test.trials)
-    size = [np.maximum(test.frequency - low, 0), np.maximum(high - test.frequency, 0)]
-    axes.errorbar(
-        test.theta[:, 0],
-        test.frequency,
-        yerr=size,
-        label=f"{int(test.trials[0]):,} test runs, {level}",
-        fmt=marker,
-        markersize=3,
-        color=colour,
-        elinewidth=width,
-        zorder=3,
-    )
+    x, y, label = test.theta[:, 0], test.frequency, f"{int(test.trials[0]):,} test runs, {level}"
+    low, high = wilson(y, test.trials)
+    size = [np.maximum(y - low, 0), np.maximum(high - y, 0)]
+    axes.errorbar(x, y, size, fmt=marker, markersize=3, color=colour, elinewidth=width, zorder=3, label=label)
 
 
 def _legend_of_bands(figure: Figure, title: str | None = None) -> None:
@@ -315,18 +301,9 @@ def _draw_series(axes: Axes, series: Series, x: FloatArray, learner: str, colour
 
 
 def _draw_published(axes: Axes, series: Series, x: FloatArray, learner: str, colour: str, marker: str) -> None:
-    axes.plot(
-        x,
-        [each for each, _ in series.values()],
-        color=colour,
-        marker=marker,
-        markersize=4,
-        markerfacecolor="none",
-        linestyle=(0, (2, 1.5)),
-        linewidth=1.0,
-        alpha=0.75,
-        label=f"{learner}, the paper",
-    )
+    means, dashes = [each for each, _ in series.values()], (0, (2, 1.5))
+    (line,) = axes.plot(x, means, color=colour, linestyle=dashes, linewidth=1.0, alpha=0.75)
+    line.set(marker=marker, markersize=4, markerfacecolor="none", label=f"{learner}, the paper")
 
 
 def _tiles(
@@ -337,9 +314,7 @@ def _tiles(
     title_panel(axes, title)
     axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.yaxis.set_major_locator(MaxNLocator(4))
-    low, high = limits
-    mesh = axes.pcolormesh(
-        *table_of(points, values), shading="nearest", rasterized=True, cmap=colours, vmin=low, vmax=high
-    )
-    assert isinstance(mesh, QuadMesh)
+    across, up, table = table_of(points, values)
+    mesh = axes.pcolormesh(across, up, table, shading="nearest", rasterized=True, cmap=colours)
+    mesh.set_clim(*limits)
     return mesh

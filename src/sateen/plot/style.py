@@ -5,9 +5,9 @@ Colours are those of Okabe and Ito, which people who see colours differently tel
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from textwrap import wrap
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,10 +24,10 @@ __all__ = [
     "COLOURS",
     "FAINT",
     "FONT_SIZE",
+    "LEGEND",
     "POINTS_DRAWN_AS_LINES",
     "SMALL_FONT_SIZE",
     "Figure",
-    "band",
     "caption",
     "colour_bar",
     "dress",
@@ -48,6 +48,17 @@ FAINT: Final = "#D9D9D9"
 FONT_SIZE: Final = 9.0
 SMALL_FONT_SIZE: Final = 7.0  # of captions
 POINTS_DRAWN_AS_LINES: Final = 20_000  # a longer line becomes an image inside an SVG or a PDF, which stays small
+
+
+class LegendLook(TypedDict):
+    """What all legends share."""
+
+    frameon: bool
+    fontsize: float
+    title_fontsize: float
+
+
+LEGEND: Final = LegendLook(frameon=False, fontsize=FONT_SIZE, title_fontsize=FONT_SIZE)
 _CAPTION_COLOUR: Final = "#404040"
 _CHARACTER_WIDTH: Final = 0.52  # of an average letter, in font sizes
 
@@ -104,20 +115,6 @@ def label_ticks(axis: Axis, labels: Mapping[float, str]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def band(
-    axes: Axes,
-    x: FloatArray | Sequence[float],
-    lower: FloatArray,
-    upper: FloatArray,
-    colour: str,
-    *,
-    label: str | None = None,
-    alpha: float = 0.25,
-) -> None:
-    """A pale band between two curves."""
-    axes.fill_between(x, lower, upper, color=colour, alpha=alpha, linewidth=0, label=label)
-
-
 def colour_bar(
     figure: Figure | SubFigure, shape: ScalarMappable, axes: Axes | list[Axes], label: str, aspect: float = 20.0
 ) -> None:
@@ -141,20 +138,11 @@ def table_of(points: Points, values: FloatArray) -> tuple[FloatArray, FloatArray
 
 def legend_below(figure: Figure, *, columns: int, size: float = FONT_SIZE, title: str | None = None) -> None:
     """A legend below all panels, where it hides nothing; each name once."""
-    handles = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles[str(label)] = handle
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        title=title,
-        loc="outside lower center",
-        ncols=min(len(handles), columns),
-        frameon=False,
-        fontsize=size,
-        title_fontsize=size,
-    )
+    pairs = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    handles = {str(label): handle for handle, label in pairs}
+    artists, look = list(handles.values()), LegendLook(frameon=False, fontsize=size, title_fontsize=size)
+    ncols = min(len(handles), columns)
+    figure.legend(artists, list(handles), loc="outside lower center", ncols=ncols, title=title, **look)
 
 
 def caption(axes: Axes, text: str) -> None:
