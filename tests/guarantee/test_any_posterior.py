@@ -75,8 +75,3 @@ def test_its_predictions_are_scored():
     score = st.score(Line().predict(observed.points, level=0.95), observed)
     assert score.rmse < 0.15
     assert score.points == 40
-
-
-def test_held_out_points_that_it_may_have_seen_are_accepted_for_nobody_can_tell():
-    """With a training that is known, the same observations are refused: see test_calibrate."""
-    assert st.calibrate(Line(), held_out()).calibration.points == 60

@@ -78,8 +78,9 @@ class Guarantee:
             if (outside := (column < range_.low) | (column > range_.high)).any():
                 row = int(np.argmax(outside))
                 raise SpaceError(
-                    f"{name} is {number_text(column[row])} in row {row}, outside its range {range_}, where the guarantee "
-                    "claims nothing; move it inside, or ask the posterior: posterior.predict(..., extrapolate=True)"
+                    f"{name} is {number_text(column[row])} in row {row}, outside its range {range_}, where the "
+                    "guarantee claims nothing; move it inside, or ask the posterior: "
+                    "posterior.predict(..., extrapolate=True)"
                 )
         return where
 
