@@ -85,7 +85,13 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, metavar="S",
               help="Use a share of the points only, to try it.")  # fmt: skip
 @click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
-@click.option("--suffix", type=click.Choice([".png", ".svg", ".pdf"]), default=".svg", show_default=True)
+@click.option(
+    "--suffix",
+    type=click.Choice([".png", ".svg", ".pdf"]),
+    default=".svg",
+    show_default=True,
+    help="Format of figures.",
+)
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; by default all processors."
 )
