@@ -27,7 +27,7 @@ calibrate = { points = 40, runs = 20 }
 test      = { points = 10, runs = 50 }
 
 [learn]
-methods = ["svi-gp"]
+learners = ["svi-gp"]
 
 [learn.svi-gp]
 inputs = "linear"

@@ -1,6 +1,6 @@
-"""A posterior that is a table, over one parameter: whoever predicts f can be calibrated, and this one learns nothing.
+"""A posterior that is a table, over one parameter: what predicts f can be calibrated, and this one learns nothing.
 
-It is linear between its knots, so at the knots it is exact; it is saved and read back like any other.
+It is linear between its knots, so at the knots it is exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from scipy.special import ndtri
 from sateen import Observations, Space
 from sateen.core.prediction import Claim, Prediction, Training
 from sateen.core.space import Points
-from sateen.files.container import write_container
 
 UNIT = Space(x=(0.0, 1.0))
 
@@ -73,15 +72,17 @@ class TabledPosterior:
     def unseen_by_prior(self) -> Observations:
         return self.training.observations
 
-    def save(self, file: Any) -> None:
-        training = self.training.observations
-        arrays = {"knots": self.recipe.knots, "mean": self.recipe.mean, "std": self.recipe.std}
-        columns = {"theta": training.theta, "satisfied": training.satisfied, "trials": training.trials}
-        write_container(file, "table", 1, {"design": training.points.design}, {**arrays, **columns})
+
+def table_parts(posterior: TabledPosterior) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The content and arrays that a file keeps of it; a test provides this as "posterior parts"."""
+    training, recipe = posterior.training.observations, posterior.recipe
+    arrays = {"knots": recipe.knots, "mean": recipe.mean, "std": recipe.std}
+    columns = {"theta": training.theta, "satisfied": training.satisfied, "trials": training.trials}
+    return {"design": training.points.design}, {**arrays, **columns}
 
 
 def read_table(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> TabledPosterior:
-    """What `save` wrote, over the unit interval."""
+    """The posterior of `table_parts`, over the unit interval."""
     columns = {name: arrays[name] for name in ("theta", "satisfied", "trials")}
     training = Observations.from_counts(UNIT, **columns, design=content["design"])
     return Table(arrays["knots"], arrays["mean"], arrays["std"]).fit(training, seed=0)

@@ -7,19 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as hs
 from matplotlib.collections import PolyCollection
 
 import sateen as st
-from sateen.cli import main
+from command_line import HEARING, USUAL, process, sateen
 from sateen.plot import figures
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
@@ -28,28 +25,12 @@ FORMULA = "(I > 0) U[100, 120] (I == 0)"
 HEADER = ["species", "first", "last", "least", "most"]
 
 
-def sateen(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
-    return done
-
-
-# As users have it: without PYTHONUNBUFFERED, under which a write that fails half-way goes unnoticed.
-USUAL = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-
-
 # A process that may write no file of more than 1000 bytes, as on a disk that is full.
 WITH_SMALL_FILES = (
     "-c",
     "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
     "from sateen.cli import main; main(prog_name='sateen')",
 )
-
-
-def process(*arguments: str, start: Sequence[str] = ("-m", "sateen"), **options: Any) -> CompletedProcess[str]:
-    command = [sys.executable, *start, *arguments]
-    options = {"stdout": subprocess.PIPE, "env": USUAL, **options}
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, timeout=120, **options)
 
 
 def infinite_as_numbers(content: Any) -> Any:
@@ -272,7 +253,7 @@ class TestMonitor:
 
     def test_a_bound_without_a_value_is_told_how_to_get_one(self, csv: str) -> None:
         assert sateen("monitor", "F[0, T] I == 0", csv, code=1).stderr == (
-            "FormulaError: the bound T has no value\n  F[0, T] I == 0\n       ^\n  give it one, as in --constant T=10\n"
+            "FormulaError: the bound T has no value\n  F[0, T] I == 0\n       ^\n  give it one: --constant T=10\n"
         )
 
     def test_end_cuts_the_path(self, csv: str) -> None:
@@ -419,12 +400,8 @@ class TestFiles:
 class TestEnding:
     @pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent the POSIX way")
     def test_ctrl_c_ends_a_long_run_with_one_line(self, doubtful: str, tmp_path: Path) -> None:
-        # Where the tests run in the background, SIGINT may be ignored from birth: so it is set first. And numpy.random,
-        # which loads when it is first needed, would swallow a signal that comes just then.
-        program = "import signal, numpy.random; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        program += "from sateen.cli import main; main(prog_name='sateen')"
         csv = tmp_path / "run.csv"
-        command = [sys.executable, "-c", program, "simulate", doubtful, "--until", "1e300", "--csv", str(csv)]
+        command = [sys.executable, "-c", HEARING, "simulate", doubtful, "--until", "1e300", "--csv", str(csv)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
             assert running.stderr is not None
             assert running.stderr.readline().startswith("warning: ")  # the model is read, the run begins

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
+import command_line
 import sateen as st
-from sateen.cli.group import Commands
-from sateen.cli.init import init
 
-MAIN = Commands("sateen", commands={"init": init})
 SIR = """species S = 95, I = I0, R = 0
 parameter gamma = 0.05, I0 = 5
 infect:  S + I -> 2 I  @ `beta 1` * S * I
@@ -51,10 +49,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 pytestmark = pytest.mark.usefixtures("desk")
 
 
-def sateen(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(MAIN, ["init", *arguments])
-    assert done.exit_code == code, done.output
-    return done
+sateen = partial(command_line.sateen, "init")
 
 
 def study(*arguments: str, file: str = "sir.toml") -> dict[str, Any]:
@@ -79,7 +74,7 @@ def test_a_study_has_all_that_a_study_needs() -> None:
             "calibrate": {"budget": 100_000},
             "test": {"design": "uniform", "points": 200, "runs": 1000},
         },
-        "learn": {"methods": ["svi-gp", "ep-gp"]},
+        "learn": {"learners": ["svi-gp", "ep-gp"]},
         "guarantee": {"method": "lift", "level": 0.9, "confidence": 0.95},
     }
 
@@ -118,15 +113,15 @@ def test_without_vary_everything_is_proposed_in_comments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dimension", "points", "methods"),
+    ("dimension", "points", "learners"),
     [(1, 128, ["svi-gp", "ep-gp"]), (3, 1024, ["svi-gp", "ep-gp"]), (4, 2048, ["svi-gp"]), (9, 4096, ["svi-gp"])],
 )
-def test_sizes_grow_with_what_varies(dimension: int, points: int, methods: list[str], desk: Path) -> None:
+def test_sizes_grow_with_what_varies(dimension: int, points: int, learners: list[str], desk: Path) -> None:
     names = [f"k{place}" for place in range(dimension)]
     (desk / "wide.sateen").write_text(f"species A = 1\n0 -> A @ {' + '.join(names)}\n", encoding="utf-8")
     vary = [word for name in names for word in ("--vary", f"{name}=0:1")]
     written = study("wide.sateen", *vary, "-p", "F[0, 1] A > 1", file="wide.toml")
-    assert (written["observe"]["train"]["points"], written["learn"]["methods"]) == (points, methods)
+    assert (written["observe"]["train"]["points"], written["learn"]["learners"]) == (points, learners)
 
 
 def test_constants_of_a_model_are_kept_and_those_of_a_property_are_put_in() -> None:
@@ -169,7 +164,7 @@ def test_json_tells_what_was_written() -> None:
 def test_a_file_that_is_there_is_not_overwritten(desk: Path) -> None:
     (desk / "sir.toml").write_text("mine", encoding="utf-8")
     said = sateen("sir.sateen", *VARY, code=1).stderr
-    assert said == "InputError: sir.toml is there already, and is not overwritten\n  give another name with -o\n"
+    assert said == "InputError: sir.toml exists, and is not overwritten\n  give another name with -o\n"
     assert (desk / "sir.toml").read_text(encoding="utf-8") == "mine"
 
 

@@ -16,32 +16,19 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 import sateen as st
+from command_line import HEARING, as_json, sateen
 from known_functions import LINE, PLANE, observed
-from sateen.cli import main
-from sateen.cli.recipes import METHODS, recipe
-from sateen.learning.archive import LEARNERS, classes_of
+from sateen.cli.learn import learner_of
 from sateen.learning.posterior import LearnedPosterior
+from sateen.learning.registry import LEARNERS
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
 FORMULA = "(I > 0) U[100, 120] (I == 0)"
 MODEL = ["learn", SIR, "-p", FORMULA, "--vary", "beta=0.005:0.3"]
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is sent the POSIX way")
 SMALL = ["--points", "32", "--runs", "20"]
-
-
-def sateen(*arguments: str | Path, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
-    return done
-
-
-def as_json(*arguments: str | Path) -> dict[str, Any]:
-    content = json.loads(sateen(*arguments, "--json").stdout)
-    assert isinstance(content, dict)
-    return content
 
 
 def same(one: Any, other: Any) -> bool:
@@ -55,10 +42,8 @@ def same(one: Any, other: Any) -> bool:
 
 def interrupted(arguments: list[str]) -> tuple[int, str]:
     """Exit code and stderr of a command that gets Ctrl-C when the bar on its terminal shows that work is done."""
-    # SIGINT may be ignored from birth, and some libraries swallow a signal that comes while they load.
-    program = "import signal, numba, jax, numpy.random, sateen.sampling.observe, sateen.model.reactions\n"
-    program += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    program += "from sateen.cli import main; main(prog_name='sateen')"
+    # Some libraries swallow a signal that comes while they load.
+    program = "import numba, jax, sateen.sampling.observe, sateen.model.reactions\n" + HEARING
     ours, its = os.openpty()
     command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(
@@ -86,9 +71,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with observations, a posterior over a line and one over a plane, and a guarantee."""
     made = tmp_path_factory.mktemp("learned")
     line, plane = observed(LINE, 40, 30, 5), observed(PLANE, 60, 30, 5)
-    line.save(made / "line.npz")
+    line.save(made / "line.obs")
     line.to_csv(made / "line.csv")
-    plane.save(made / "plane.npz")
+    plane.save(made / "plane.obs")
     posterior = st.EPGP(inputs="linear").fit(line, seed=1)
     posterior.save(made / "line.safetensors")
     st.EPGP(inputs="linear").fit(plane, seed=1).save(made / "plane.safetensors")
@@ -98,28 +83,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestLearnFromObservations:
-    @pytest.mark.parametrize("name", ["line.npz", "line.csv"])
+    @pytest.mark.parametrize("name", ["line.obs", "line.csv"])
     def test_it_writes_what_the_library_learns(self, folder: Path, tmp_path: Path, name: str) -> None:
         target = tmp_path / "f.safetensors"
-        sateen("learn", folder / name, "-o", target, "--method", "ep-gp", "--inputs", "linear", "--seed", "1")
+        sateen("learn", folder / name, "-o", target, "--learner", "ep-gp", "--inputs", "linear", "--seed", "1")
         assert same(st.load(target), st.load(folder / "line.safetensors"))
 
     def test_a_table_of_another_program_needs_its_space(self, tmp_path: Path) -> None:
         table, target = tmp_path / "bare.csv", tmp_path / "f.safetensors"
         table.write_text("beta,satisfied,trials\n0.1,3,10\n0.2,5,10\n0.4,9,10\n")
         done = sateen("learn", table, "-o", target, code=1)
-        assert "does not tell its space; give it, as in --space 'beta=0.005:0.3,gamma=0.005:0.2:log'" in done.stderr
+        assert "does not tell its space\n  pass --space a=0:1\n" in done.stderr
         assert not target.exists()
         done = sateen("learn", table, "-o", target, "--space", "beta=0.05:0.3", code=1)
-        assert "beta is 0.4 in row 2, outside its range [0.05, 0.3]; move it inside or widen the range" in done.stderr
-        sateen("learn", table, "-o", target, "--space", "beta=0.05:0.5:log,k=3", "--method", "ep-gp")
+        outside = (
+            "beta is 0.4 in row 2, outside its range [0.05, 0.3]\n  move it inside or widen its range in --space\n"
+        )
+        assert outside in done.stderr
+        sateen("learn", table, "-o", target, "--space", "beta=0.05:0.5:log,k=3", "--learner", "ep-gp")
         assert st.load(target).space == st.Space(beta=st.Range(0.05, 0.5, scale="log"), k=3)
 
     def test_it_says_what_was_learned_and_the_name_of_the_file_last(self, folder: Path, tmp_path: Path) -> None:
         target = tmp_path / "f.safetensors"
-        lines = sateen("learn", folder / "line.npz", "-o", target).stdout.splitlines()
+        lines = sateen("learn", folder / "line.obs", "-o", target).stdout.splitlines()
         posterior = st.load(target)
-        assert lines[0] == f"{folder / 'line.npz'}, seed 1"
+        assert lines[0] == f"{folder / 'line.obs'}, seed 1"
         assert lines[1] == repr(observed(LINE, 40, 30, 5))[1:-1]
         assert lines[2] == "over beta in [0.01, 1]"
         assert lines[3].startswith(f"{posterior.record.verdict}: ")
@@ -130,14 +118,14 @@ class TestLearnFromObservations:
 
     def test_auto_is_the_default_of_the_library(self, folder: Path, tmp_path: Path) -> None:
         target = tmp_path / "f.safetensors"
-        sateen("learn", folder / "plane.npz", "-o", target, "--seed", "4")
-        assert same(st.load(target), st.learn(st.Observations.load(folder / "plane.npz"), seed=4))
+        sateen("learn", folder / "plane.obs", "-o", target, "--seed", "4")
+        assert same(st.load(target), st.learn(st.Observations.load(folder / "plane.obs"), seed=4))
 
     def test_json_holds_what_was_learned(self, folder: Path, tmp_path: Path) -> None:
         target = tmp_path / "f.safetensors"
-        content = as_json("learn", folder / "plane.npz", "-o", target, "--method", "ep-gp", "--kernel", "rbf")
+        content = as_json("learn", folder / "plane.obs", "-o", target, "--learner", "ep-gp", "--kernel", "rbf")
         posterior = st.load(target)
-        assert content["method"] == "ep-gp"
+        assert content["learner"] == "ep-gp"
         assert content["recipe"]["kernel"] == "rbf"
         assert content["seed"] == 1
         assert content["files"] == [str(target)]
@@ -154,19 +142,19 @@ class TestLearnFromObservations:
     def test_a_parameter_that_cannot_matter_is_said_to_be_left_out(self, tmp_path: Path) -> None:
         seen = observed(PLANE, 40, 30, 5)
         known = st.Observations(seen.points, seen.satisfied, seen.undecided, seen.trials, relevant=("beta",))
-        known.save(tmp_path / "obs.npz")
-        lines = sateen("learn", tmp_path / "obs.npz", "-o", tmp_path / "f.safetensors").stdout.splitlines()
+        known.save(tmp_path / "obs.obs")
+        lines = sateen("learn", tmp_path / "obs.obs", "-o", tmp_path / "f.safetensors").stdout.splitlines()
         assert "  gamma  left out" in lines
 
     @pytest.mark.parametrize("name", ["line", "plane"])
     def test_a_picture_is_drawn(self, folder: Path, tmp_path: Path, name: str) -> None:
         target, plot = tmp_path / "f.safetensors", tmp_path / "f.svg"
-        lines = sateen("learn", folder / f"{name}.npz", "-o", target, "--plot", plot).stdout.splitlines()
+        lines = sateen("learn", folder / f"{name}.obs", "-o", target, "--plot", plot).stdout.splitlines()
         assert lines[-2:] == [str(plot), str(target)]
         assert plot.read_text(encoding="utf-8").startswith("<?xml")
 
     def test_a_checkpoint_leads_to_the_same_posterior(self, folder: Path, tmp_path: Path) -> None:
-        common = ["learn", folder / "line.npz", "--method", "svi-gp"]
+        common = ["learn", folder / "line.obs", "--learner", "svi-gp"]
         half = ["--checkpoint", tmp_path / "half.safetensors"]
         sateen(*common, "-o", tmp_path / "one.safetensors")
         for _ in range(2):
@@ -176,7 +164,7 @@ class TestLearnFromObservations:
 
 class TestLearnFromAModel:
     def test_it_observes_first_and_may_keep_what_it_saw(self, tmp_path: Path) -> None:
-        kept, target, again = tmp_path / "obs.npz", tmp_path / "f.safetensors", tmp_path / "again.safetensors"
+        kept, target, again = tmp_path / "obs.obs", tmp_path / "f.safetensors", tmp_path / "again.safetensors"
         sateen(*MODEL, *SMALL, "--seed", "3", "--observations", kept, "-o", target)
         seen = st.Observations.load(kept)
         assert (len(seen), set(seen.trials.tolist()), seen.points.design) == (32, {20}, "sobol")
@@ -224,7 +212,7 @@ class TestLearnFromAModel:
 
     @POSIX
     def test_ctrl_c_while_observing_keeps_what_was_observed(self, tmp_path: Path) -> None:
-        kept, target = tmp_path / "obs.npz", tmp_path / "f.safetensors"
+        kept, target = tmp_path / "obs.obs", tmp_path / "f.safetensors"
         many = ["--points", "100", "--runs", "10000000", "--observations", str(kept), "-o", str(target)]
         code, said = interrupted([*MODEL, *many])
         assert code == 130
@@ -239,14 +227,67 @@ class TestLearnFromAModel:
 @pytest.mark.slow
 def test_ctrl_c_while_fitting_keeps_the_best_so_far(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "f.safetensors"
-    long = ["--method", "svi-gp-faithful", "--set", "epochs=100000000", "--yes", "-o", str(target)]
-    code, said = interrupted(["learn", str(folder / "line.npz"), *long])
+    long = ["--learner", "svi-gp-faithful", "--set", "epochs=100000000", "--yes", "-o", str(target)]
+    code, said = interrupted(["learn", str(folder / "line.obs"), *long])
     assert code == 130
     assert said.endswith("interrupted\n")
     posterior = st.load(target)
     assert isinstance(posterior, LearnedPosterior)
     assert posterior.record.interrupted
     assert posterior.record.verdict in sateen("inspect", target).stdout
+
+
+OWN = """
+import sateen as st
+
+class Flat:
+    \"\"\"Learns one probability for all parameters.\"\"\"
+
+    def __init__(self, width: float = 0.1) -> None:
+        self.width = width
+
+    def fit(self, observations, *, seed):
+        mean = observations.satisfied.sum() / observations.trials.sum()
+        flat = lambda theta: (0 * theta[:, 0] + mean, 0 * theta[:, 0] + self.width)
+        return st.posterior_from(flat, observations, learner=self, seed=seed)
+"""
+
+
+class TestLearnersOfOthers:
+    @pytest.fixture(autouse=True)
+    def package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "own_flat.py").write_text(OWN)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    def test_one_learns_predicts_and_is_inspected_like_any_other(self, folder: Path, tmp_path: Path) -> None:
+        target = tmp_path / "f.safetensors"
+        options = ["--learner", "own_flat:Flat", "--set", "width=0.05"]
+        lines = sateen("learn", folder / "line.obs", *options, "-o", target).stdout.splitlines()
+        assert any(line.startswith("own_flat:Flat with width=0.05") for line in lines)
+        (row,) = as_json("predict", target, "--at", "beta=0.5", "--gradient")["points"]
+        known = st.Observations.load(folder / "line.obs")
+        assert row["mean"] == pytest.approx(known.satisfied.sum() / known.trials.sum())
+        assert row["d mean / d beta"] == pytest.approx(0.0)
+        assert as_json("inspect", target)["recipe"] == {"width": 0.05}
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["own_flat:Flta"], "the learner own_flat:Flta cannot be imported"),
+            (["own_flat:Flat", "--set", "widht=1"], "own_flat:Flat has no setting widht; did you mean width?"),
+            (["own_flat:Flat", "--set", "width=wide"], "width=wide: the setting width is of type float"),
+            (
+                ["own_flat:Flat", "--checkpoint", "half.safetensors"],
+                "--checkpoint: the learner own_flat:Flat keeps none",
+            ),
+        ],
+    )
+    def test_what_it_does_not_take_is_refused(
+        self, folder: Path, tmp_path: Path, options: list[str], words: str
+    ) -> None:
+        target = tmp_path / "f.safetensors"
+        done = sateen("learn", folder / "line.obs", "-o", target, "--learner", *options, code=2)
+        assert words in " ".join(done.stderr.split())
 
 
 class TestRefusals:
@@ -257,22 +298,22 @@ class TestRefusals:
             (["--vary", "beta=0:1"], "--vary says how a model is observed"),
             (["--at", "beta=1"], "--at says how a model is observed"),
             (["--max-events", "9"], "--max-events says how a model is observed"),
-            (["--observations", "x.npz"], "--observations says how a model is observed"),
-            (["--space", "beta=0:1"], "tells its space itself"),
-            (["--kernel", "rbf"], "kernel: the method is auto, which chooses for itself; say which with --method"),
-            (["--set", "batch=9"], "batch: the method is auto"),
-            (["--method", "svi-gp", "--set", "kernle=rbf"], "svi-gp has no setting kernle; did you mean kernel?"),
-            (["--method", "laplace-net", "--kernel", "rbf"], "laplace-net has no setting kernel; its settings are"),
-            (["--method", "svi-bnn", "--inducing", "9"], "svi-bnn has no setting inducing"),
+            (["--observations", "x.obs"], "--observations says how a model is observed"),
+            (["--space", "beta=0:1"], "has its own space"),
+            (["--kernel", "rbf"], "the learner default chooses for itself, so it takes no settings"),
+            (["--set", "batch=9"], "the learner default chooses for itself"),
+            (["--learner", "svi-gp", "--set", "kernle=rbf"], "svi-gp has no setting kernle; did you mean kernel?"),
+            (["--learner", "laplace-net", "--kernel", "rbf"], "laplace-net has no setting kernel; its settings are"),
+            (["--learner", "svi-bnn", "--inducing", "9"], "svi-bnn has no setting inducing"),
             (
-                ["--method", "svi-gp", "--kernel", "rbf", "--set", "kernel=rbf"],
+                ["--learner", "svi-gp", "--kernel", "rbf", "--set", "kernel=rbf"],
                 "by --kernel and by --set; give it once",
             ),
-            (["--method", "svi-gp", "--set", "batch=many"], "batch=many: the setting batch is of type int | None"),
-            (["--method", "svi-gp", "--set", "batch=-3"], "svi-gp: batch"),
-            (["--method", "svi-gp", "--set", "batch"], "'batch' is not NAME=VALUE, such as batch=100"),
-            (["--method", "svi-gp", "--set", "batch=1", "--set", "batch=2"], "batch is given twice"),
-            (["--method", "svi-pg"], "'svi-pg' is not one of"),
+            (["--learner", "svi-gp", "--set", "batch=many"], "batch=many: the setting batch is of type int | None"),
+            (["--learner", "svi-gp", "--set", "batch=-3"], "svi-gp: batch"),
+            (["--learner", "svi-gp", "--set", "batch"], "'batch' is not NAME=VALUE, such as batch=100"),
+            (["--learner", "svi-gp", "--set", "batch=1", "--set", "batch=2"], "batch is given twice"),
+            (["--learner", "svi-pg"], "there is no learner 'svi-pg'; did you mean svi-gp?"),
             (["--inducing", "0"], "0 is not in the range"),
             (["--plot", "x.gif"], "end the name in .svg, .pdf or .png"),
         ],
@@ -281,7 +322,7 @@ class TestRefusals:
         self, folder: Path, tmp_path: Path, options: list[str], words: str
     ) -> None:
         target = tmp_path / "f.safetensors"
-        done = sateen("learn", folder / "line.npz", "-o", target, *options, code=2)
+        done = sateen("learn", folder / "line.obs", "-o", target, *options, code=2)
         assert words in " ".join(done.stderr.split())
         assert not target.exists()
 
@@ -313,18 +354,18 @@ class TestRefusals:
         assert "is a model; say what to observe" in sateen("learn", SIR, "-o", target, code=2).stderr
         learned = folder / "line.safetensors"
         assert "is what was learned already" in sateen("learn", learned, "-o", target, code=1).stderr
-        assert "No such file" in sateen("learn", tmp_path / "none.npz", "-o", target, code=1).stderr
-        (tmp_path / "junk.npz").write_bytes(b"PK\x05\x06" + b"\0" * 18)
-        assert "junk.npz" in sateen("learn", tmp_path / "junk.npz", "-o", target, code=1).stderr
+        assert "No such file" in sateen("learn", tmp_path / "none.obs", "-o", target, code=1).stderr
+        (tmp_path / "junk.obs").write_bytes(b"PK\x05\x06" + b"\0" * 18)
+        assert "junk.obs" in sateen("learn", tmp_path / "junk.obs", "-o", target, code=1).stderr
         assert not target.exists()
 
     def test_the_posterior_goes_to_a_file_that_others_know(self, folder: Path, tmp_path: Path) -> None:
-        done = sateen("learn", folder / "line.npz", "-o", tmp_path / "f.npz", code=2)
+        done = sateen("learn", folder / "line.obs", "-o", tmp_path / "f.obs", code=2)
         assert "end the name in .safetensors" in done.stderr
-        done = sateen("learn", folder / "line.npz", "-o", tmp_path / "none" / "f.safetensors", code=1)
+        done = sateen("learn", folder / "line.obs", "-o", tmp_path / "none" / "f.safetensors", code=1)
         assert "there is no folder" in done.stderr
         target = str(tmp_path / "f.safetensors")
-        done = sateen("learn", folder / "line.npz", "-o", target, "--checkpoint", target, code=2)
+        done = sateen("learn", folder / "line.obs", "-o", target, "--checkpoint", target, code=2)
         assert "-o and --checkpoint are the same file" in " ".join(done.stderr.split())
 
     def test_a_picture_of_nothing_is_refused_before_anything_is_learned(self, tmp_path: Path) -> None:
@@ -339,35 +380,34 @@ class TestRefusals:
     @pytest.mark.slow
     def test_a_fit_of_more_than_ten_minutes_is_announced_and_not_begun(self, folder: Path, tmp_path: Path) -> None:
         target = tmp_path / "f.safetensors"
-        long = ["--method", "svi-gp-faithful", "--set", "epochs=100000000"]
-        done = sateen("learn", folder / "line.npz", "-o", target, *long, code=1)
-        assert "this fit will take about " in done.stderr
-        assert "say --yes" in done.stderr
+        long = ["--learner", "svi-gp-faithful", "--set", "epochs=100000000"]
+        done = sateen("learn", folder / "line.obs", "-o", target, *long, code=1)
+        assert "this takes about " in done.stderr
+        assert "not a terminal, so cannot ask; pass --yes" in done.stderr
         assert not target.exists()
 
 
 class TestSettings:
-    def test_every_learner_is_a_method_and_every_method_makes_a_recipe(self) -> None:
-        assert set(LEARNERS) | {"auto", "svi-bnn-faithful"} == set(METHODS)
-        for method in METHODS:
-            assert (recipe(method, {}) is None) == (method == "auto")
+    def test_every_name_makes_a_learner(self) -> None:
+        for name in ("default", *LEARNERS.names()):
+            assert isinstance(learner_of(name, {}), st.Learner)
 
-    @pytest.mark.parametrize("method", [method for method in METHODS if method != "auto"])
-    def test_every_default_setting_can_be_given_as_text(self, method: str) -> None:
-        preset = recipe(method, {})
+    @pytest.mark.parametrize("name", LEARNERS.builtin)
+    def test_every_default_setting_can_be_given_as_text(self, name: str) -> None:
+        preset: Any = learner_of(name, {})
         texts = {}
         for field in fields(preset):
             value = getattr(preset, field.name)
             texts[field.name] = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        assert recipe(method, texts) == preset
+        assert learner_of(name, texts) == preset
 
     def test_values_are_read_by_the_type_of_the_setting(self) -> None:
-        made = recipe("ep-gp", {"kernel": "rbf", "inducing": "30", "length_scales": "0.3, 1", "split": "none"})
+        made = learner_of("ep-gp", {"kernel": "rbf", "inducing": "30", "length_scales": "0.3, 1", "split": "none"})
         assert made == st.EPGP(kernel="rbf", inducing=30, length_scales=(0.3, 1.0), split=None)
 
-    @pytest.mark.parametrize("learner", LEARNERS)
-    def test_the_types_of_all_settings_are_known(self, learner: str) -> None:
-        recipe_class, _ = classes_of(learner)
+    @pytest.mark.parametrize("name", LEARNERS.builtin)
+    def test_the_types_of_all_settings_are_known(self, name: str) -> None:
+        recipe_class: Any = type(learner_of(name, {}))
         assert set(get_type_hints(recipe_class)) >= {field.name for field in fields(recipe_class)}
 
 
@@ -439,7 +479,7 @@ class TestPredict:
 
     def test_outside_the_space_only_if_asked(self, folder: Path) -> None:
         asked = ["predict", folder / "line.safetensors", "--at", "beta=1.5"]
-        assert "outside its range [0.01, 1]; move it inside, or say --extrapolate" in sateen(*asked, code=1).stderr
+        assert "outside its range [0.01, 1]\n  move it inside or pass --extrapolate\n" in sateen(*asked, code=1).stderr
         content = as_json(*asked, "--extrapolate", "--gradient")
         wanted = st.load(folder / "line.safetensors").predict({"beta": 1.5}, extrapolate=True)
         assert content["points"][0]["mean"] == wanted.mean[0]
@@ -481,7 +521,10 @@ class TestPredict:
         assert words in sateen("predict", folder / "line.safetensors", "--points", file, code=1).stderr
 
     def test_files_that_hold_no_posterior_are_refused(self, folder: Path) -> None:
-        assert "is a zip" in sateen("predict", folder / "line.npz", "--grid", "3", code=1).stderr
+        assert (
+            "holds observations; `sateen learn` learns from them"
+            in sateen("predict", folder / "line.obs", "--grid", "3", code=1).stderr
+        )
         assert "No such file" in sateen("predict", folder / "none.safetensors", "--grid", "3", code=1).stderr
 
     def test_a_picture_of_more_than_two_parameters_is_refused_before_anything_is_written(self, tmp_path: Path) -> None:
@@ -507,7 +550,7 @@ class TestInspect:
         posterior = st.load(folder / "plane.safetensors")
         assert isinstance(posterior, LearnedPosterior)
         assert content["kind"] == "posterior"
-        assert content["method"] == "ep-gp"
+        assert content["learner"] == "ep-gp"
         assert content["importance"] == posterior.importance()
         assert content["inputs"] == {"beta": "linear", "gamma": "linear"}
 
@@ -519,4 +562,4 @@ class TestInspect:
         content = as_json("inspect", folder / "guarantee.safetensors")
         assert content["kind"] == "guarantee"
         assert content["calibration"]["points"] == 60
-        assert content["posterior"]["method"] == "ep-gp"
+        assert content["posterior"]["learner"] == "ep-gp"

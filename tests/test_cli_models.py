@@ -8,15 +8,11 @@ import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import sateen as st
-from sateen.cli import main
-from sateen.cli.group import Commands
-from sateen.cli.init import init
+from command_line import as_json, sateen
 from sateen.language.expression import Number
 
 QUEUE = """ctmc
@@ -55,17 +51,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def sateen(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, list(arguments))
-    assert done.exit_code == code, done.output
-    return done
-
-
-def as_json(*arguments: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(sateen(*arguments, "--json").stdout)
-    return content
 
 
 def full(capacity: int, arrival: float, time: float) -> float:
@@ -320,7 +305,7 @@ def test_constants_are_for_a_model_that_is_observed() -> None:
 def test_a_model_of_another_language_is_learned_and_calibrated() -> None:
     """What was learned keeps the model as text, from which `calibrate` makes fresh runs: the text must be lossless."""
     learn = ("learn", "queue.prism", "--const", "capacity=4,T=3", "-p", "queue.props:full", "--vary", "arrival=0.5:3")
-    sateen(*learn, "--method", "ep-gp", "--points", "20", "--runs", "20", "-o", "f.safetensors")
+    sateen(*learn, "--learner", "ep-gp", "--points", "20", "--runs", "20", "-o", "f.safetensors")
     sateen("calibrate", "f.safetensors", "--points", "60", "--runs", "20", "-o", "g.safetensors")
     assert isinstance(st.load("g.safetensors"), st.Guarantee)
 
@@ -370,9 +355,7 @@ def test_the_study_of_an_example_is_what_init_makes(
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("*.toml"))
     monkeypatch.chdir(tmp_path)
     model, *options = STUDIES[study]
-    alone = Commands("sateen", commands={"init": init})
-    done = CliRunner().invoke(alone, ["init", f"examples/{model}", *options, "-o", f"examples/{study}"])
-    assert (done.exit_code, done.stderr) == (0, "")
+    assert sateen("init", f"examples/{model}", *options, "-o", f"examples/{study}").stderr == ""
     assert (tmp_path / "examples" / study).read_text(encoding="utf-8") == (EXAMPLES / study).read_text(encoding="utf-8")
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner, Result
 
+import command_line
 import sateen as st
-from sateen.cli.group import Commands
-from sateen.cli.report import report
 from small_studies import small
 
 PLANE = (
@@ -22,10 +20,7 @@ PLANE = (
 )
 
 
-def sateen(*arguments: str | Path, code: int = 0) -> Result:
-    done = CliRunner().invoke(Commands("sateen", commands=[report]), ["report", *(str(each) for each in arguments)])
-    assert done.exit_code == code, done.output
-    return done
+sateen = partial(command_line.sateen, "report")
 
 
 @pytest.fixture(scope="module")
@@ -120,5 +115,4 @@ def test_a_folder_that_may_not_be_written_is_said(folder: Path) -> None:
 
 
 def test_its_help_says_what_it_does() -> None:
-    with click.Context(report) as context:
-        assert "one HTML file" in report.get_help(context)
+    assert "one HTML file" in sateen("--help").stdout

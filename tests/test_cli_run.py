@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from scipy.stats import beta
 
 import sateen as st
-from sateen.cli import main
+from command_line import HEARING, sateen
 from sateen.cli.run import _lines as told_in_words
 from small_studies import SMALL, changed
 
@@ -25,12 +24,6 @@ EXAMPLES = (
     *("sir_beta.toml", "sir.toml", "phosphorelay.toml", "birth_death.toml", "ruin.toml"),  # and ruin.py
     *("gene_switch.toml", "queue.toml", "epidemic.toml"),
 )
-
-
-def sateen(*arguments: str | Path, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture
@@ -47,35 +40,35 @@ class TestRunning:
         folder = study.parent / "decay-result"
         own = st.Result.load(folder).properties["gone"]
         lines = done.stdout.splitlines()
-        assert lines[0] == "decay, seed 7; made: train, test, learn, calibrate, guarantee, score"
+        assert lines[0] == "decay, seed 7; computed: train, test, learn, calibrate, guarantee, score"
         assert own.verdict in lines
         assert lines[-1] == str(folder / "report.html")
         table = [line.split() for line in lines[-5:-2]]
-        assert table[0][:3] == ["method", "RMSE", "accuracy"]
+        assert table[0][:3] == ["learner", "RMSE", "accuracy"]
         assert table[1][:2] == ["svi-gp", f"{own.scores['svi-gp'].rmse:.4f}"]
         assert own.guarantee_score is not None
         assert table[2][:2] == ["svi-gp,", "lift"]
         assert f"{own.guarantee_score.uncertainty:.4f}" in table[2]
-        assert "train: 480 runs for gone" in done.stderr
+        assert "train gone: 480 runs" in done.stderr
 
-    def test_a_second_run_says_what_it_took_over(self, study: Path) -> None:
+    def test_a_second_run_says_what_it_reused(self, study: Path) -> None:
         sateen("run", study)
         study.write_text(changed(("inducing = 8", "inducing = 9")))
         done = sateen("run", study)
         assert done.stdout.splitlines()[0] == (
-            "decay, seed 7; made: learn, guarantee, score; taken over: train, test, calibrate"
+            "decay, seed 7; computed: learn, guarantee, score; reused: train, test, calibrate"
         )
-        assert "train: taken over for gone" in done.stderr
+        assert "train gone: reused" in done.stderr
         assert "learn gone svi-gp: 24 points" in done.stderr
         again = sateen("run", study)
-        assert "taken over: train, test, learn, calibrate, guarantee, score" in again.stdout.splitlines()[0]
+        assert "reused: train, test, learn, calibrate, guarantee, score" in again.stdout.splitlines()[0]
 
     def test_for_programs_it_is_one_object(self, study: Path, tmp_path: Path) -> None:
         target = tmp_path / "elsewhere"
         told = json.loads(sateen("run", study, "-o", target, "--workers", "2", "--json").stdout)
         kept = json.loads((target / "result.json").read_text(encoding="utf-8"))
         assert told["folder"] == str(target)
-        assert told["stages"]["train gone"] == "made"
+        assert told["stages"]["train gone"] == "computed"
         assert told["seconds"].keys() == told["stages"].keys()
         own = told["properties"]["gone"]
         assert "predictions" in kept["properties"]["gone"]
@@ -106,14 +99,18 @@ class TestRunning:
             "guarantee",
             "score",
         ]
-        assert all("to do" in line for line in lines[1:-1])
-        assert lines[-1].startswith("1,780 runs to make, about ")
+        assert all("pending" in line for line in lines[1:-1])
+        assert lines[-1] == "1,780 runs to make"
         assert not (study.parent / "decay-result").exists()
         sateen("run", study)
+        study.write_text(changed(("points = 10, runs", "points = 11, runs")))
+        lines = sateen("run", study, "--dry-run").stdout.splitlines()
+        assert lines[-1].startswith("550 runs to make, about ")
+        study.write_text(SMALL)
         assert sateen("run", study, "--dry-run").stdout.splitlines()[-1] == "nothing is left to simulate"
         told = json.loads(sateen("run", study, "--dry-run", "--json").stdout)
         assert (told["runs"], told["seconds"]) == (0, None)
-        assert set(told["stages"].values()) == {"taken over"}
+        assert set(told["stages"].values()) == {"reused"}
 
     def test_doubts_about_the_model_go_to_stderr(self, study: Path) -> None:
         study.write_text(changed(("species A = 5", "parameter none = 1\nspecies A = 5")))
@@ -165,13 +162,10 @@ class TestRefusals:
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent the POSIX way")
 def test_ctrl_c_says_how_to_go_on_and_the_exit_code_is_130(study: Path) -> None:
     study.write_text(changed(("points = 24, runs = 20", "points = 24, runs = 100000000")))
-    # Where the tests run in the background, SIGINT may be ignored from birth: so it is set first.
-    program = "import signal, numpy.random; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    program += "from sateen.cli import main; main(prog_name='sateen')"
-    command = [sys.executable, "-c", program, "run", str(study)]
+    command = [sys.executable, "-c", HEARING, "run", str(study)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
-        assert running.stderr.readline().startswith("train: 2,400,000,000 runs")
+        assert running.stderr.readline().startswith("train gone: 2,400,000,000 runs")
         store = study.parent / "decay-result" / "stages" / "runs.db-wal"
         while running.poll() is None and not (store.exists() and store.stat().st_size > 50_000):
             pass  # until some chunks are stored
@@ -196,7 +190,7 @@ class TestInspect:
 
     def test_for_programs_it_is_one_object(self, study: Path) -> None:
         told: dict[str, Any] = json.loads(sateen("inspect", study, "--json").stdout)
-        assert (told["study"], told["seed"], told["methods"]) == (
+        assert (told["study"], told["seed"], told["learners"]) == (
             "decay",
             7,
             {"svi-gp": {"inputs": "linear", "inducing": 8}},

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import sateen as st
-from sateen.cli import main
+from command_line import sateen
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(
@@ -34,8 +33,7 @@ def commands(file: Path) -> list[list[str]]:
 
 
 def run(*command: str) -> dict[str, Any]:
-    done = CliRunner().invoke(main, [*command, "--json"])
-    assert done.exit_code == 0, done.output
+    done = sateen(*command, "--json")
     assert done.stderr in ("", "compiling (once)\n")
     found: dict[str, Any] = json.loads(done.stdout)
     return found

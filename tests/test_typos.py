@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import sateen as st
-from sateen.cli import main
+from command_line import sateen
 
 SIR = """
 species S = 95, I = 5, R = 0
@@ -141,8 +140,7 @@ def simulated(tmp_path: Path, *options: str, model: str = SIR, formula: str = FO
     """What the command line says, on stderr and nowhere else, of a run that cannot be."""
     file = tmp_path / "sir.sateen"
     file.write_text(model, encoding="utf-8")
-    done = CliRunner().invoke(main, ["simulate", str(file), "-p", formula, *(options or ("--at", "beta=0.12"))])
-    assert done.exit_code == 1
+    done = sateen("simulate", file, "-p", formula, *(options or ("--at", "beta=0.12")), code=1)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -189,5 +187,5 @@ def test_the_command_line_refuses_an_unknown_name_in_a_formula_before_the_run(tm
 def test_the_command_line_has_its_own_remedy_for_a_bound_without_a_value(tmp_path: Path) -> None:
     said = simulated(tmp_path, formula="F[0, T] I == 0")
     assert pointed(said) == "T] I == 0"
-    assert "name a constant of the model, or write a number" in said
+    assert "give it one: --const T=10" in said
     assert "stl(" not in said

@@ -31,17 +31,21 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "explain",
     "Explanation",
     "observe",
+    "observe_held_out",
     "Observations",
     "replay",
     "estimate",
     "Estimate",
     "exact",
     "learn",
+    "Learner",
+    "make_learner",
     "EPGP",
     "SVIGP",
     "SVIBNN",
     "LaplaceNet",
     "Posterior",
+    "posterior_from",
     "Prediction",
     "Claim",
     "Predictor",
@@ -78,15 +82,22 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 # What objects of lower rooms call by name; each module is imported at the first call.
 provide(
     {
+        "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
         "write observations as csv": "sateen.files.observations:write_csv",
         "read observations from csv": "sateen.files.observations:read_csv",
+        "save guarantee": "sateen.guarantee.archive:write_guarantee",
         "plot explanation": "sateen.plot.figures:explanation",
         "plot observations": "sateen.plot.figures:observations",
         "plot path": "sateen.plot.figures:path",
         "plot prediction": "sateen.plot.learning:prediction",
         "plot record": "sateen.plot.learning:record",
+        "learner name": "sateen.learning.registry:learner_name",
+        "update report": "sateen.report.report:update_report",
+        "save posterior": "sateen.learning.stored:save",
+        "posterior parts": "sateen.learning.stored:posterior_parts",
+        "posterior from parts": "sateen.learning.stored:posterior_from_parts",
     }
 )
 
@@ -112,7 +123,7 @@ if TYPE_CHECKING:
     )
     from sateen.core.observations import Observations
     from sateen.core.path import Path, Verdict
-    from sateen.core.prediction import Claim, Posterior, Prediction, Predictor
+    from sateen.core.prediction import Claim, Learner, Posterior, Prediction, Predictor
     from sateen.core.space import Points, Range, Space
     from sateen.engine.exact import exact
     from sateen.engine.run import replay
@@ -122,18 +133,19 @@ if TYPE_CHECKING:
     from sateen.guarantee.guarantee import Guarantee
     from sateen.guarantee.plan import Plan, plan
     from sateen.learning.default import learn
-    from sateen.learning.gp.ep_gp import EPGP
-    from sateen.learning.gp.svi_gp import SVIGP
-    from sateen.learning.networks.laplace_net import LaplaceNet
-    from sateen.learning.networks.svi_bnn import SVIBNN
+    from sateen.learning.functions import posterior_from
+    from sateen.learning.gp.recipes import EPGP, SVIGP
+    from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
+    from sateen.learning.registry import make_learner
+    from sateen.learning.stored import load
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
+    from sateen.sampling.held_out import observe_held_out
     from sateen.sampling.observe import observe
     from sateen.study.result import Result
-    from sateen.study.stored import load
     from sateen.study.study import Study
 else:
     # Hidden from type checkers, to whom every name would exist otherwise. The errors live in core.errors.
@@ -151,17 +163,21 @@ else:
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
+        "observe_held_out": "sateen.sampling.held_out",
         "Observations": "sateen.core.observations",
         "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",
         "Estimate": "sateen.sampling.estimate",
         "exact": "sateen.engine.exact",
         "learn": "sateen.learning.default",
-        "EPGP": "sateen.learning.gp.ep_gp",
-        "SVIGP": "sateen.learning.gp.svi_gp",
-        "SVIBNN": "sateen.learning.networks.svi_bnn",
-        "LaplaceNet": "sateen.learning.networks.laplace_net",
+        "Learner": "sateen.core.prediction",
+        "make_learner": "sateen.learning.registry",
+        "EPGP": "sateen.learning.gp.recipes",
+        "SVIGP": "sateen.learning.gp.recipes",
+        "SVIBNN": "sateen.learning.networks.recipes",
+        "LaplaceNet": "sateen.learning.networks.recipes",
         "Posterior": "sateen.core.prediction",
+        "posterior_from": "sateen.learning.functions",
         "Prediction": "sateen.core.prediction",
         "Claim": "sateen.core.prediction",
         "Predictor": "sateen.core.prediction",
@@ -173,7 +189,7 @@ else:
         "Guarantee": "sateen.guarantee.guarantee",
         "bound_error": "sateen.guarantee.error_bound",
         "ErrorBound": "sateen.guarantee.error_bound",
-        "load": "sateen.study.stored",
+        "load": "sateen.learning.stored",
         "Study": "sateen.study.study",
         "Result": "sateen.study.result",
     }

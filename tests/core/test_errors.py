@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +28,7 @@ from sateen.core.errors import (
     UnknownVerdictError,
     nearest,
 )
+from sateen.guarantee.request import CalibrateRequest
 
 
 def test_the_caret_stands_under_the_place_and_the_remedy_below() -> None:
@@ -163,3 +168,86 @@ def test_every_error_is_public() -> None:
 def test_the_nearest_known_name_is_offered_if_one_is_near(name: str, known: list[str], hint: str) -> None:
     assert nearest(name, known) == hint
     assert nearest(name, iter(known)) == hint
+
+
+NAMES = st.from_regex(r"[a-z]([a-z_]{0,10}[a-z])?", fullmatch=True)
+
+
+def as_option(name: str, value: str | None) -> str:
+    """An argument as the command line writes it."""
+    option = f"--{name.replace('_', '-')}"
+    return option if value in (None, "True") else f"{option} {value}"
+
+
+def as_key(name: str, value: str | None) -> str:
+    """An argument as a study file writes it."""
+    return name if value is None else f"{name} = {value.lower() if value in ('True', 'False') else value}"
+
+
+def test_an_input_error_is_worded_by_the_door_it_comes_out_of() -> None:
+    error = InputError(
+        "{level} is too high", argument="level", remedy="lower it, or pass {allow_trivial=True}\nor {rank=2}"
+    )
+    assert str(error) == "level is too high\n  lower it, or pass allow_trivial=True\n  or rank=2"
+    assert error.worded(as_option) == "--level is too high\n  lower it, or pass --allow-trivial\n  or --rank 2"
+    assert error.worded(as_key) == "level is too high\n  lower it, or pass allow_trivial = true\n  or rank = 2"
+    assert (error.message, error.argument) == ("{level} is too high", "level")
+
+
+@given(NAMES, st.one_of(st.none(), st.from_regex(r"[A-Za-z0-9_.']{1,8}", fullmatch=True)))
+def test_a_mark_is_replaced_by_what_the_door_says_and_by_nothing_else(name: str, value: str | None) -> None:
+    mark = f"{{{name}}}" if value is None else f"{{{name}={value}}}"
+    error = InputError(f"a {mark} b {mark}", argument=name)
+    assert error.worded(lambda *given: f"<{given}>") == f"a <{(name, value)}> b <{(name, value)}>"
+    assert str(error) == f"a {mark[1:-1]} b {mark[1:-1]}"
+
+
+@pytest.mark.parametrize("text", ["{level}", "{1, 2}", "{}", "{Level}", "{a b}"])
+def test_braces_are_text_where_no_argument_is_named_or_where_they_hold_none(text: str) -> None:
+    assert str(InputError(text)) == text
+    if text != "{level}":
+        assert str(InputError(text, argument="level")) == text
+
+
+def test_what_a_door_says_is_not_worded_again() -> None:
+    assert InputError("{a}", argument="a").worded(lambda name, value: "{b}") == "{b}"
+
+
+def test_a_text_error_takes_no_arguments_from_its_text() -> None:
+    assert str(FormulaError("no {level}", "{level} > 0", 0)) == "no {level}\n  {level} > 0\n  ^"
+
+
+MADE = [
+    InputError("{level} is bad", argument="level", remedy="pass {level=0.9}"),
+    InputError("plain"),
+    SpaceError("a range"),
+    ModelError("an operator is missing", "A -> 0 @ 2 A", 11, "write 2*A"),
+    FormulaError("no", "", 0),
+]
+
+
+def same(one: InputError, other: BaseException) -> bool:
+    return (
+        type(one) is type(other)
+        and one.__dict__ == other.__dict__
+        and str(one) == str(other)
+        and one.args == other.args
+    )
+
+
+@pytest.mark.parametrize("error", MADE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_the_way_between_processes(error: InputError, protocol: int) -> None:
+    assert same(error, pickle.loads(pickle.dumps(error, protocol)))
+
+
+def test_an_error_of_a_worker_process_arrives_with_its_argument_and_remedy() -> None:
+    check = CalibrateRequest.of().check_points
+    with pytest.raises(InputError) as made_here:
+        check(5)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        error = pool.submit(check, 5).exception(timeout=60)
+    assert error is not None
+    assert same(made_here.value, error)
+    assert error.argument == "points"
+    assert "pass --allow-trivial" in error.worded(as_option)

@@ -82,18 +82,34 @@ def test_deferred_within_heeded_is_heard_by_both() -> None:
 
 @pytest.mark.parametrize("context", [deferring_interrupts, heeding_interrupts])
 def test_without_ctrl_c_nothing_happens_and_nothing_stays(context) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    reached = []
     with context():
-        pass
+        reached.append("inside")
+        assert signal.getsignal(signal.SIGINT) is not before  # it listens, so the next line is a real test
+    reached.append("after")
+    assert reached == ["inside", "after"]
+    assert signal.getsignal(signal.SIGINT) is before
+    with pytest.raises(KeyboardInterrupt):  # and Ctrl-C works as it did
+        press()
 
 
 @pytest.mark.parametrize("context", [deferring_interrupts, heeding_interrupts])
-def test_in_another_thread_nothing_is_touched(context) -> None:
-    def work() -> bool:
+def test_in_another_thread_nothing_is_touched(context, monkeypatch) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    changes = []
+    monkeypatch.setattr(signal, "signal", lambda *arguments: changes.append(arguments))
+
+    def work() -> tuple[bool, object]:
         with context():
-            return threading.current_thread() is not threading.main_thread()
+            return threading.current_thread() is threading.main_thread(), signal.getsignal(signal.SIGINT)
 
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(work).result()
+        in_main_thread, within = pool.submit(work).result()
+    monkeypatch.undo()
+    assert not in_main_thread
+    assert within is before
+    assert changes == []
 
 
 def test_where_ctrl_c_is_ignored_it_stays_so() -> None:
@@ -101,6 +117,8 @@ def test_where_ctrl_c_is_ignored_it_stays_so() -> None:
     try:
         with deferring_interrupts(), heeding_interrupts():
             press()
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -408,7 +408,7 @@ class TestTables:
             [10, 20],
             [50, 20],
         )
-        with pytest.raises(st.InputError, match=r"own\.csv: the file does not tell its space; pass it"):
+        with pytest.raises(st.InputError, match=r"own\.csv: the file does not tell its space\n  pass space="):
             Observations.from_csv(file)
 
     @pytest.mark.parametrize(

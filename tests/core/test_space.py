@@ -578,13 +578,13 @@ def test_a_space_in_which_nothing_varies_still_has_points() -> None:
         ({"beta": np.ma.array([0.1, 0.2], mask=[0, 1]), "gamma": 0.1}, "^beta is nan in row 1; "),
         (
             {"beta": 0.1, "gamma": [0.1, 0.1, 0.25]},
-            r"^gamma is 0.25 in row 2, outside its range \[0.005, 0.2\]; move it inside or pass extrapolate=True$",
+            r"^gamma is 0.25 in row 2, outside its range \[0.005, 0.2\]\n  move it inside or pass extrapolate=True$",
         ),
-        ([[0.1, 0.1], [0, 0.1]], r"^beta is 0 in row 1, outside its range \[0.005, 0.3\]; move it inside"),
+        ([[0.1, 0.1], [0, 0.1]], r"^beta is 0 in row 1, outside its range \[0.005, 0.3\]\n  move it inside"),
         (Space(beta=(0, 1), gamma=0.1).grid(2), r"^beta is 0 in row 0, outside its range \[0.005, 0.3\]"),
         (
             {"beta": 0.1, "gamma": 0.1, "k": [0.05, 0.06]},
-            "^k is 0.06 in row 1, but fixed at 0.05; leave it out, or let it vary$",
+            "^k is 0.06 in row 1, but fixed at 0.05\n  leave it out, or let it vary$",
         ),
         ({"beta": 0.1, "gamma": 0.1, "k": math.nan}, "^k is nan in row 0, but fixed at 0.05"),
         (Space(beta=(0.1, 0.2), gamma=0.1, k=1).grid(2), "^k is 1 in row 0, but fixed at 0.05"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from scipy.stats import binom
 
 from sateen import InputError
-from sateen.guarantee.betting import least_true, mean_upper_bound
+from sateen.guarantee.error_bound import least_true, mean_upper_bound
 
 CERTAIN = 1e-6
 

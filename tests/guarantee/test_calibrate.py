@@ -261,7 +261,7 @@ def test_every_keyword_is_either_heeded_by_all_methods_or_listed_where_it_applie
         ({"allow_trivial": 1}, "allow_trivial is True or False, not 1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(keywords, message):
+def test_what_is_invalid_is_refused_in_a_sentence(keywords, message):
     with pytest.raises(InputError, match=message):
         calibrate(POSTERIOR, HELD_OUT, **keywords)
 
@@ -294,7 +294,7 @@ def test_runs_of_the_training_are_refused():
 def test_points_of_the_training_are_refused():
     training = seeded(UNIT.uniform(30, seed=1), seed=5)
     posterior = tabled([0.1, 0.3], 0.02, training=training)
-    with pytest.raises(InputError, match=r"row 0 of held_out is a point of the training.*\n  draw the points anew"):
+    with pytest.raises(InputError, match=r"row 0 of held_out is a point of the training.*\n  draw new points"):
         lift(seeded(UNIT.uniform(60, seed=1), seed=6), posterior)
 
 
@@ -490,12 +490,12 @@ def test_the_normaliser_can_be_chosen_from_few_runs_and_with_undecided_ones(runs
     assert made.calibration.why.startswith("by cross-validation")
 
 
-def test_a_recipe_that_cannot_be_fitted_anew_asks_for_a_normaliser():
+def test_a_learner_that_cannot_be_fitted_again_gets_the_posterior_normaliser_and_the_guarantee_says_why():
     by_hand = SimpleNamespace(knots=[0.0, 1.0], mean=[0.1, 0.8], std=[0.01, 0.01])
     posterior = TabledPosterior(by_hand, Training(training_of()))
-    with pytest.raises(InputError, match=r"(?s)fits the recipe anew.*pass normaliser='predictive'"):
-        calibrate(posterior, HELD_OUT)
-    assert lift(posterior=posterior)
+    made = calibrate(posterior, HELD_OUT).calibration
+    assert (made.normaliser, made.why) == ("posterior", "the posterior cannot be fitted again, so no other was tried")
+    assert lift(posterior=posterior).calibration.why == "given"
 
 
 def test_a_recipe_that_refuses_a_part_of_the_training_says_so_with_a_remedy():

@@ -14,9 +14,15 @@ from scipy.stats import binom
 import sateen as st
 from known_beliefs import SPACE, Candidates, Waves, drawn_observations, no_observations
 from sateen.core.prediction import Training
-from sateen.guarantee.betting import mean_upper_bound
-from sateen.guarantee.error_bound import bound_error
-from sateen.guarantee.pac_bayes import catoni_bound, coin_divergence, greatest_mean, mean_error_of_draws, seeger_bound
+from sateen.guarantee.error_bound import (
+    bound_error,
+    catoni_bound,
+    coin_divergence,
+    greatest_mean,
+    mean_error_of_draws,
+    mean_upper_bound,
+    seeger_bound,
+)
 
 CERTAIN = 1e-6
 shares = some.floats(0, 1)

@@ -46,7 +46,7 @@ def obtained(belief, truths, planned, calibrations, seed):
 )
 def test_calibrations_are_as_wide_as_planned(spread, asked):
     belief = Waves(spread)
-    planned = plan(belief, **asked)
+    planned = plan(belief, **asked, seed=0)
     widths = obtained(belief, belief, planned, 80, seed=1)
     assert widths.mean() == pytest.approx(planned.width, rel=0.15)
     low, high = planned.likely
@@ -55,25 +55,25 @@ def test_calibrations_are_as_wide_as_planned(spread, asked):
 
 
 def test_a_plan_for_a_width_is_met_and_not_exceeded_by_much():
-    planned = plan(BELIEF, width=0.12)
+    planned = plan(BELIEF, width=0.12, seed=0)
     assert 0.96 * 0.12 <= planned.width <= 0.12
 
 
 def test_more_runs_buy_narrower_intervals_and_narrower_intervals_cost_more_runs():
-    widths = [plan(BELIEF, budget=budget).width for budget in (1000, 4000, 16_000)]
+    widths = [plan(BELIEF, budget=budget, seed=0).width for budget in (1000, 4000, 16_000)]
     assert widths == sorted(widths, reverse=True)
-    budgets = [plan(BELIEF, width=width).budget for width in (0.3, 0.15)]
+    budgets = [plan(BELIEF, width=width, seed=0).budget for width in (0.3, 0.15)]
     assert budgets == sorted(budgets)
 
 
 def test_a_plan_for_a_budget_does_not_exceed_it_and_undoes_a_plan_for_its_width():
-    planned = plan(BELIEF, budget=10_000)
+    planned = plan(BELIEF, budget=10_000, seed=0)
     assert 0.99 * 10_000 <= planned.budget <= 10_000
-    assert plan(BELIEF, width=planned.width).budget == pytest.approx(10_000, rel=0.08)
+    assert plan(BELIEF, width=planned.width, seed=0).budget == pytest.approx(10_000, rel=0.08)
 
 
 def test_certainty_beyond_the_average_costs_more():
-    marginal, sure = (plan(BELIEF, budget=10_000, confidence=confidence) for confidence in (None, 0.95))
+    marginal, sure = (plan(BELIEF, budget=10_000, confidence=confidence, seed=0) for confidence in (None, 0.95))
     assert marginal.width < 0.8 * sure.width
     assert (marginal.confidence, sure.confidence) == (None, 0.95)
 
@@ -81,7 +81,7 @@ def test_certainty_beyond_the_average_costs_more():
 def test_no_other_number_of_points_and_no_other_rank_is_narrower_by_much():
     stage = rehearse(BELIEF, 0)
     for confidence in (None, 0.95):
-        planned = plan(BELIEF, budget=20_000, confidence=confidence, normaliser="predictive")
+        planned = plan(BELIEF, budget=20_000, confidence=confidence, normaliser="predictive", seed=0)
         others = []
         for rank in (1, 2, 3, 5):
             for points in np.unique(np.geomspace(10 * rank, 600, 20).astype(int)):
@@ -94,7 +94,7 @@ def test_no_other_number_of_points_and_no_other_rank_is_narrower_by_much():
 def test_where_runs_are_all_that_is_uncertain_the_width_is_that_of_a_normal_model():
     """A half-width of z(1 - m/(2(n+1))) - z(η) standard errors, as derived in docs/guarantees.md."""
     belief = Waves(1e-4, base=lambda theta: np.full(len(theta), 0.5))
-    planned = plan(belief, budget=1_000_000, confidence=None)
+    planned = plan(belief, budget=1_000_000, confidence=None, seed=0)
     eta = lift_miss(planned.points, planned.rank, 0.1, None)
     errors = -ndtri(planned.rank / (planned.points + 1) / 2) - ndtri(eta)
     assert planned.width == pytest.approx(2 * errors * math.sqrt(0.25 / planned.runs), rel=0.1)
@@ -137,7 +137,7 @@ def test_a_plan_for_a_posterior_that_is_too_certain_is_honest():
     for seed in range(6):
         certain = trained(Waves(0.006), Waves(0.06), 400, 1000, seed)
         f = Waves(0.06).functions(1, np.random.default_rng(seed))[0]
-        planned = plan(certain, budget=20_000, confidence=None)
+        planned = plan(certain, budget=20_000, confidence=None, seed=0)
         rng = np.random.default_rng(seed + 100)
         held_out = [
             drawn_observations(f, SPACE.uniform(planned.points, seed=1000 + k), planned.runs, rng) for k in range(20)
@@ -148,38 +148,38 @@ def test_a_plan_for_a_posterior_that_is_too_certain_is_honest():
 
 
 def test_seconds_are_those_of_the_training_runs():
-    planned = plan(BELIEF, budget=5000)
+    planned = plan(BELIEF, budget=5000, seed=0)
     assert planned.seconds == pytest.approx(planned.budget * 0.001)
 
     class Timeless(Waves):
         seconds_per_run = math.nan
 
-    unknown = plan(Timeless(0.02), budget=5000)
+    unknown = plan(Timeless(0.02), budget=5000, seed=0)
     assert math.isnan(unknown.seconds)
     assert unknown.content()["seconds"] is None
     assert " s)" not in str(unknown)
 
 
 def test_a_plan_is_a_sentence():
-    planned = plan(BELIEF, budget=5000)
+    planned = plan(BELIEF, budget=5000, seed=0)
     text = str(planned)
     assert text.startswith(f"observe {planned.points} uniform points with {planned.runs} runs each ({planned.budget:,}")
     assert "about 5 s) and calibrate with rank 1; expect intervals of mean width" in text
     assert text.endswith("that cover 90 % of parameters with confidence 95 %")
-    assert str(plan(BELIEF, budget=5000, confidence=None)).endswith("that cover 90 % of parameters on average")
+    assert str(plan(BELIEF, budget=5000, confidence=None, seed=0)).endswith("that cover 90 % of parameters on average")
     assert repr(planned) == f"<Plan: {text}>"
     assert planned._repr_html_() == f"<p>{text}.</p>"
     assert planned.content()["sentence"] == text
 
 
 def test_high_levels_can_be_planned():
-    planned = plan(BELIEF, budget=2_000_000, level=0.999, confidence=None)
+    planned = plan(BELIEF, budget=2_000_000, level=0.999, confidence=None, seed=0)
     assert planned.points >= 1000
     assert 0 < planned.width < 1
 
 
 def test_a_width_that_the_least_calibration_gives_costs_the_least():
-    planned = plan(BELIEF, width=0.999)
+    planned = plan(BELIEF, width=0.999, seed=0)
     assert (planned.points, planned.runs) == (29, 1)
 
 
@@ -200,43 +200,46 @@ def test_a_width_that_the_least_calibration_gives_costs_the_least():
         ({"budget": 9, "confidence": None}, "too small for the level 90 %, which needs 10 points"),
         ({"budget": 1000, "level": 1.0}, "level is a number between 0 and 1"),
         ({"budget": 1000, "confidence": 95}, "confidence is a number between 0 and 1"),
-        ({"budget": 1000, "normaliser": "postrior"}, "the lift has no normaliser 'postrior'; did you mean posterior"),
-        ({"budget": 1000, "normaliser": "quantile"}, "the lift has no normaliser 'quantile'"),
+        (
+            {"budget": 1000, "normaliser": "postrior"},
+            "of method='lift' is one of .*, not 'postrior'; did you mean posterior",
+        ),
+        ({"budget": 1000, "normaliser": "quantile"}, "of method='lift' is one of .*, not 'quantile'"),
         ({"width": 0.1, "level": 1 - 1e-12}, "no number of points that can be observed gives the level"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(asked, message):
     with pytest.raises(st.InputError, match=message):
-        plan(BELIEF, **asked)
+        plan(BELIEF, **asked, seed=0)
 
 
 def test_a_width_that_no_calibration_reaches_is_refused_with_what_is_possible():
     possible = r"no calibration of this posterior gives a mean width of 0\.01: even .* give 0\.0[2-9]"
     with pytest.raises(st.InputError, match=possible):
-        plan(Waves(0.02), width=0.01)
+        plan(Waves(0.02), width=0.01, seed=0)
 
 
 def test_what_is_no_posterior_is_refused():
     with pytest.raises(st.InputError, match="a guarantee is made from a posterior, not from a str"):
-        plan("posterior", width=0.1)
+        plan("posterior", width=0.1, seed=0)
 
 
-def test_a_posterior_whose_recipe_cannot_be_fitted_anew_is_refused():
+def test_a_posterior_whose_learner_cannot_be_fitted_again_is_taken_to_err_as_is_usual():
     rng = np.random.default_rng(1)
     observations = drawn_observations(lambda theta: 0.5 + 0 * theta[:, 0], SPACE.uniform(50, seed=1), 20, rng)
     fixed = Candidates((lambda theta: np.full(len(theta), 0.5),), np.ones(1), Training(observations))
-    with pytest.raises(st.InputError, match="a plan fits the recipe anew"):
-        plan(fixed, width=0.1)
+    assert error_scale(fixed, 0) == 1.1
+    assert 0 < plan(fixed, width=0.3, seed=0).width <= 0.3
 
 
-def test_what_goes_wrong_in_fitting_anew_is_told():
+def test_what_goes_wrong_in_fitting_again_is_reported():
     class Stubborn(Waves):
         def fit(self, observations, *, seed):
             raise st.InputError("too few points for me")
 
     stubborn = trained(Stubborn(0.02), BELIEF, 50, 20, 1)
     with pytest.raises(st.InputError, match="parts of the training: too few points for me"):
-        plan(stubborn, width=0.1)
+        plan(stubborn, width=0.1, seed=0)
 
 
 def test_a_space_without_a_varying_parameter_can_be_planned():
@@ -249,7 +252,7 @@ def test_a_space_without_a_varying_parameter_can_be_planned():
         def _wave(self, theta, a, b):
             return self.base(theta)
 
-    planned = plan(Constant(belief.spread, belief.base, space, belief.training), budget=2000)
+    planned = plan(Constant(belief.spread, belief.base, space, belief.training), budget=2000, seed=0)
     assert 0 < planned.width < 0.5
 
 

@@ -20,7 +20,8 @@ from sateen.learning.gp.expectation import evidence_slopes, propagate
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.sparse import Basis
 from sateen.learning.gp.variational import Sites, converge, elbo_slopes
-from sateen.learning.likelihood import Counts, Link
+from sateen.learning.likelihood import Counts
+from sateen.learning.settings import Link
 
 FloatArray = npt.NDArray[np.float64]
 SPACE = st.Space(x=(-1.0, 1.0))

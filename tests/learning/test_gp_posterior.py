@@ -14,10 +14,9 @@ from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
 from sateen.core.space import Range, Space
 from sateen.files.container import write_container
-from sateen.learning.gp.ep_gp import EPGP
 from sateen.learning.gp.posterior import GPPosterior
+from sateen.learning.gp.recipes import EPGP, SVIGP
 from sateen.learning.gp.sparse import Basis, choose_inducing
-from sateen.learning.gp.svi_gp import SVIGP
 
 RECIPES = [EPGP(), SVIGP(), SVIGP(link="logit"), SVIGP(kernel="rbf"), SVIGP(batch=30, passes=3)]
 BOTH = [EPGP, SVIGP]

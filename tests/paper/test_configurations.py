@@ -125,7 +125,7 @@ def test_the_formula_follows_the_variant() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputError, match="no configuration 'j'; there are a b c d e f g h i l"):
+    with pytest.raises(InputError, match="no configuration 'j'; there are a, b, c, d, e, f, g, h, i, l"):
         configuration("j")
     with pytest.raises(InputError, match=r"no configuration 'A'; did you mean a\?"):
         configuration("A")

@@ -11,41 +11,42 @@ from click.testing import CliRunner
 
 import sateen as st
 from sateen.cli import main
-from sateen.paper.guarantees import bands_and_widths, error_bounds, paper_figures
+from sateen.paper.guarantees import GuaranteeFigures
 
 SMALL = {"learners": ("SVI-GP",), "runs": (10, 50), "trainings": 1, "seed": 3}
 
 
 @pytest.fixture(scope="module")
-def small():
-    return bands_and_widths(**SMALL)
+def small(tmp_path_factory):
+    figures = GuaranteeFigures(tmp_path_factory.mktemp("guarantees"), **SMALL, workers=1)
+    figures.run()
+    return figures
 
 
 def test_widths_stand_in_the_order_that_theory_says(small):
-    curves, bands = small
-    found = {name: rows[:, 0] for name, rows in curves.values["SVI-GP"].items()}
+    found = {name: rows[:, 0] for name, rows in small.widths()["SVI-GP"].items()}
     assert (found["Bayes"] < found["lift, planned"]).all()
     assert (found["lift, planned"] < found["lift"]).all()
     assert (found["lift, planned, 90 %"] < found["lift, planned"]).all()
     assert (found["NICP"] < found["NICP + Chernoff, 90 %"]).all()
     assert (found["gen"] < found["emp"]).all()  # the test has many more runs, and less noise
     assert all(rows[1] < rows[0] for rows in found.values())
-    predictions = bands["SVI-GP"].predictions
+    predictions = small.bands("SVI-GP")
     assert set(predictions) == {10, 50}
     assert predictions[50]["NICP + Chernoff, 90 %"].claim.level == 0.9
     assert predictions[50]["ICP"].claim.level == 0.95
-    assert len(bands["SVI-GP"].test) == 30
+    assert len(small.shown_test()) == 30
 
 
-def test_bounds_on_the_error_are_above_it():
-    values = error_bounds(**SMALL).values["SVI-GP"]
+def test_bounds_on_the_error_are_above_it(small):
+    values = small.errors()["SVI-GP"]
     for name in ("PAC-Bayes (Catoni)", "PAC-Bayes (Seeger)", "betting"):
         assert (values[name] > values["gen"]).all()
     assert (values["betting"] < values["PAC-Bayes (Seeger)"]).all()
 
 
 def test_curves_are_plain_data(small):
-    content = small[0].content()
+    content = json.loads(small.draw()[-1].read_text())["widths"]
     assert content["runs"] == [10, 50]
     assert np.array(content["values"]["SVI-GP"]["ICP"]).shape == (2, 1)
 
@@ -61,15 +62,17 @@ def test_curves_are_plain_data(small):
 )
 def test_what_cannot_be_drawn_is_refused(wrong, message, tmp_path):
     with pytest.raises(st.InputError, match=message):
-        paper_figures(tmp_path, **{**SMALL, **wrong})
+        GuaranteeFigures(tmp_path, **{**SMALL, **wrong})
 
 
 @pytest.mark.slow
 def test_the_command_writes_the_figures_and_numbers_that_the_library_does(tmp_path):
-    files = paper_figures(tmp_path / "one", **{**SMALL, "runs": (10,)}, suffix=".svg")
+    figures = GuaranteeFigures(tmp_path / "one", **{**SMALL, "runs": (10,)})
+    figures.run()
+    files = figures.draw(".svg")
     names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg", "guarantee-numbers.json"]
     assert [file.name for file in files] == names
-    command = ["paper", "guarantees", "-m", "svi-gp", "--runs", "10", "--seeds", "1", "--seed", "3"]
+    command = ["paper", "guarantees", "-l", "svi-gp", "--runs", "10", "--seeds", "1", "--seed", "3"]
     done = CliRunner().invoke(main, [*command, "-o", str(tmp_path / "two")])
     assert done.exit_code == 0, done.output
     told = [Path(line) for line in done.stdout.splitlines()]
@@ -85,8 +88,8 @@ def test_the_command_writes_the_figures_and_numbers_that_the_library_does(tmp_pa
     [
         (["guarantee"], 2, "the paper has no part 'guarantee'; did you mean guarantees?"),
         (["guarantees", "--runs", "10,x"], 2, "'10,x' is not a list of whole numbers such as 10,50,500"),
-        (["guarantees", "-m", "gp"], 2, "is not one of"),
-        (["guarantees", "-o", "/dev/null/figures"], 1, "cannot make the folder /dev/null/figures: Not a directory"),
+        (["guarantees", "-l", "gp"], 2, "there is no learner 'gp'"),
+        (["guarantees", "-o", "/dev/null/figures"], 1, "cannot write to the folder /dev/null/figures/pieces: Not a"),
     ],
 )
 def test_the_command_refuses_before_the_work(options, code, said):

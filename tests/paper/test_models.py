@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 from sateen.paper.cases import lacz, phosphorelay, sir
-from sateen.paper.cases.variants import VARIANTS
+from sateen.paper.cases.variants import VARIANTS, Case
 
 CASES = {"sir": sir, "lacz": lacz, "phosphorelay": phosphorelay}
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -112,7 +110,7 @@ def test_the_third_layer_loses_phosphate_in_proportion_to_its_own() -> None:
 
 @pytest.mark.parametrize(("case", "names", "total"), CONSERVED)
 def test_what_is_conserved_has_its_total_at_first_and_no_reaction_changes_it(
-    case: ModuleType, names: tuple[str, ...], total: int
+    case: Case, names: tuple[str, ...], total: int
 ) -> None:
     model = case.model()
     initial = model.initial(model.values())
@@ -122,7 +120,7 @@ def test_what_is_conserved_has_its_total_at_first_and_no_reaction_changes_it(
 
 
 @pytest.mark.parametrize(("case", "until"), [(sir, 120), (lacz, 20), (phosphorelay, 600)], ids=CASES)
-def test_a_run_with_the_defaults_keeps_what_is_conserved(case: ModuleType, until: float) -> None:
+def test_a_run_with_the_defaults_keeps_what_is_conserved(case: Case, until: float) -> None:
     path = simulate(case.model(), until=until, seed=1)
     assert len(path.times) > 10
     for own, names, total in CONSERVED:
@@ -131,7 +129,7 @@ def test_a_run_with_the_defaults_keeps_what_is_conserved(case: ModuleType, until
 
 
 @each_case
-def test_a_model_reads_back_from_its_own_text_and_gives_no_warning(case: ModuleType) -> None:
+def test_a_model_reads_back_from_its_own_text_and_gives_no_warning(case: Case) -> None:
     model = case.model()
     assert Model.parse(str(model)) == model
     assert model.warnings == ()
@@ -154,28 +152,26 @@ def test_a_model_reads_back_from_its_own_text_and_gives_no_warning(case: ModuleT
         (phosphorelay, "as-stated", "G[0, 300] L1p - L3p >= 0 & F[300, 600] L3p - L1p >= 0", 600, None),
     ],
 )
-def test_each_variant_has_its_property(
-    case: ModuleType, variant: str, text: str, horizon: float, end: float | None
-) -> None:
+def test_each_variant_has_its_property(case: Case, variant: str, text: str, horizon: float, end: float | None) -> None:
     formula = case.formula(variant)
     assert (str(formula), formula.horizon, formula.end) == (text, horizon, end)
     assert set(formula.species) <= set(case.model().species)
 
 
 @each_case
-def test_an_unknown_variant_is_refused_with_the_nearest_one(case: ModuleType) -> None:
+def test_an_unknown_variant_is_refused_with_the_nearest_one(case: Case) -> None:
     with pytest.raises(InputError, match=r"'as stated' is no variant of this case; did you mean as-stated\?"):
         case.formula("as stated")
-    with pytest.raises(InputError, match="there are paper-data and as-stated"):
+    with pytest.raises(InputError, match="there are paper-data, as-stated"):
         case.formula("quite another")
 
 
 @each_case
-def test_every_case_has_every_variant(case: ModuleType) -> None:
-    assert tuple(case.PROPERTIES) == VARIANTS
+def test_every_case_has_every_variant(case: Case) -> None:
+    assert tuple(case.properties) == VARIANTS
 
 
-def verdicts(case: ModuleType, path: Path) -> dict[str, Verdict]:
+def verdicts(case: Case, path: Path) -> dict[str, Verdict]:
     return {variant: monitor(case.formula(variant), path) for variant in VARIANTS}
 
 

@@ -1,9 +1,8 @@
-"""The paper's work in small: which pieces there are, that they are made once, and what comes out of them."""
+"""The paper's work in small: which tasks there are, that they are computed once, and what comes out of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +13,12 @@ from processes import Stopper
 from sateen.core.errors import Interrupted
 from sateen.paper.cases.design import Design
 from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
-from sateen.paper.figures import draw
-from sateen.paper.forecast import expected, in_words
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions
-from sateen.paper.reproduction import Findings, PaperWork
+from sateen.paper.reproduction import Findings, Reproduction
+from sateen.pipeline.folder import write_checksummed
 
-SMALL = {"methods": ("svi-gp", "default"), "seeds": 2, "share": 0.03, "workers": 1}
+SMALL = {"learners": ("svi-gp", "default"), "seeds": 2, "share": 0.03, "workers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +27,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(folder: Path) -> PaperWork:
+def done(folder: Path) -> Reproduction:
     """Configuration (a) with 15 training and 30 test points, done."""
-    work = PaperWork(["a"], folder, **SMALL)
+    work = Reproduction(["a"], folder, **SMALL)
     work.write(work.run())
     return work
 
@@ -83,41 +81,42 @@ def test_the_properties_of_a_network_are_the_first_informative_ones(rates: int):
         assert list(informative_properties(random_network(rates, seed), seed)) == list(question.formulas.values())
 
 
-def test_every_piece_is_a_file_and_is_made_once(done: PaperWork, folder: Path):
-    assert not done.missing()
+def test_every_task_is_a_file_and_is_computed_once(done: Reproduction, folder: Path):
+    assert not done.pipeline.pending()
     before = files(folder)
     assert {name.split(".")[0] for name in before} == {
-        *("train1", "train2", "test", "exact", "fit", "posterior", "plan", "held-out", "lift")
+        *("train1", "train2", "test", "exact", "fit", "plan", "held-out", "lift")
     }
-    again = PaperWork(["a"], folder, **SMALL)
+    assert [name[:15] for name in before if name.startswith("fit.") and name.endswith(".safetensors")] == [
+        "fit.a.default.1"  # the posterior that is calibrated
+    ]
+    again = Reproduction(["a"], folder, **SMALL)
     assert again.forecast() == {}
     assert again.run() == done.run()
     assert files(folder) == before
 
 
-def test_another_question_makes_only_what_it_adds(done: PaperWork, folder: Path):
-    more = PaperWork(["a"], folder, **{**SMALL, "seeds": 3})
-    assert [piece.label for piece in more.missing()] == [
-        "a: training set 3",
-        "a: svi-gp, training set 3",
-        "a: default, training set 3",
-    ]
-    other = PaperWork(["a"], folder, **SMALL, preset="faithful")
-    assert {piece.method for piece in other.missing()} == {"svi-gp"}  # the default is the same under every preset
-    assert len(PaperWork(["a"], folder, **{**SMALL, "share": 0.05}).missing()) == len(done.pieces)
+def test_another_question_computes_only_what_it_adds(done: Reproduction, folder: Path):
+    more = Reproduction(["a"], folder, **{**SMALL, "seeds": 3})
+    assert [task.name for task in more.pipeline.pending()] == ["train3 a", "fit a svi-gp 3", "fit a default 3"]
+    other = Reproduction(["a"], folder, **SMALL, preset="faithful")
+    assert {task.name.split()[2] for task in other.pipeline.pending()} == {
+        "svi-gp"
+    }  # the default is the same under every preset
+    assert len(Reproduction(["a"], folder, **{**SMALL, "share": 0.05}).pipeline.pending()) == len(done.pipeline.tasks)
 
 
-def test_the_table_has_what_the_pieces_say(done: PaperWork, folder: Path):
+def test_the_table_has_what_the_tasks_computed(done: Reproduction, folder: Path):
     findings = done.run()
-    rows = {row.method: row for row in findings.rows}
+    rows = {row.learner: row for row in findings.rows}
     assert list(rows) == ["svi-gp", "default"]
     ours = rows["default"]
     assert ours.kinds == ("svi-gp",)
-    assert ours.figures["rmse"] == rows["svi-gp"].figures["rmse"]  # the default is that method here
+    assert ours.figures["rmse"] == rows["svi-gp"].figures["rmse"]  # the default is that learner here
     assert 0.005 < ours.figures["rmse_truth"] < 0.06
     assert ours.figures["rmse_truth"] < ours.figures["rmse"]
     (question,) = done.questions
-    truth = done.kept.found_truth(question, "a")
+    truth = done.by_question["a"].truth.value()["a"]
     exact = st.exact(question.model, question.formulas["a"], question.points("test"))
     assert np.array_equal(truth, exact)
     assert findings.labels["a"].noise == pytest.approx(float(np.sqrt(np.mean(exact * (1 - exact) / 1000))))
@@ -129,62 +128,62 @@ def test_the_table_has_what_the_pieces_say(done: PaperWork, folder: Path):
     assert (folder / "table.tex").read_text().startswith("% Tried with a share")
 
 
-def test_the_lift_covers_the_truth_as_often_as_it_promises(done: PaperWork):
+def test_the_lift_covers_the_truth_as_often_as_it_promises(done: Reproduction):
     lift = done.run().lifts["a"]
     assert (len(lift.coverages), lift.level, lift.confidence) == (20, 0.9, 0.95)
     assert lift.p > 1e-6
     assert lift.points * lift.runs <= 2000
-    (question,) = done.questions
-    held_out = done.kept._lift(question, "a", 1)[1].value()
+    held_out = done.by_question["a"].held_out.value()
     assert len(held_out) == 20 * lift.points
     assert len(np.unique(held_out.theta)) == len(held_out)  # no calibration sees the points of another
 
 
-def test_curves_are_drawn_with_thirty_test_points(done: PaperWork, tmp_path: Path):
-    (file,) = draw(done, done.run(), ".svg")
+def test_curves_are_drawn_with_thirty_test_points(done: Reproduction, tmp_path: Path):
+    (file,) = done.draw(done.run(), ".svg")
     assert file.name == "paper-a.svg"
     text = file.read_text()
     assert all(word in text for word in ("SVI-GP", "sateen", "beta", "1,000 test runs"))
 
 
 def test_maps_are_drawn_for_two_parameters(tmp_path: Path):
-    work = PaperWork(["c"], tmp_path, methods=("svi-gp",), seeds=1, share=0.02, workers=1)
-    (file,) = draw(work, work.run(), ".svg")
+    work = Reproduction(["c"], tmp_path, learners=("svi-gp",), seeds=1, share=0.02, workers=1)
+    (file,) = work.draw(work.run(), ".svg")
     text = file.read_text()
     assert file.name == "paper-c.svg"
     assert all(word in text for word in ("truth", "SVI-GP", "gamma", "mean less truth"))
 
 
-def test_a_refusal_is_a_dash_with_its_reason(done: PaperWork, folder: Path):
-    work = PaperWork(["a"], folder, **{**SMALL, "methods": ("ep-gp", "default"), "seeds": 1})
-    (missing,) = work.missing()
-    done.kept.folder.write_checksummed(missing.files[0], {"refused": "EPGP needs 12 GB"})
+def test_a_refusal_is_a_dash_with_its_reason(done: Reproduction, folder: Path):
+    work = Reproduction(["a"], folder, **{**SMALL, "learners": ("ep-gp", "default"), "seeds": 1})
+    (missing,) = work.pipeline.pending()
+    write_checksummed(missing.file, {"refused": "EPGP needs 12 GB"})
     try:
         findings = work.run()
         assert findings.rows[0].refused == "EPGP needs 12 GB"
         assert "a, EP-GP: EPGP needs 12 GB" in findings.text
-        (figure,) = draw(work, findings)
+        (figure,) = work.draw(findings)
         assert "EP-GP" not in figure.read_text()
     finally:
-        missing.files[0].unlink()
+        missing.file.unlink()
 
 
-def test_a_method_that_cannot_learn_from_a_set_is_kept_as_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    work = PaperWork(["a"], tmp_path, methods=("ep-gp",), seeds=1, share=0.02, workers=1)
-    monkeypatch.setattr(type(work.kept), "recipe", lambda self, method: st.EPGP(memory=100.0))
+def test_a_learner_that_cannot_learn_from_a_set_is_kept_as_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    work = Reproduction(["a"], tmp_path, learners=("ep-gp",), seeds=1, share=0.02, workers=1)
+    learn = st.learn
+    monkeypatch.setattr(st, "learn", lambda seen, name, **options: learn(seen, st.EPGP(memory=100.0), **options))
     findings = work.run()
     assert findings.rows[0].refused.startswith("EPGP needs")
-    assert not work.missing()
-    assert draw(work, findings) == []
+    assert not work.pipeline.pending()
+    assert work.draw(findings) == []
 
 
 @pytest.mark.parametrize("stop", [1, 4, 8, 11])
-def test_after_ctrl_c_the_same_goes_on_to_the_same(stop: int, done: PaperWork, tmp_path: Path, folder: Path):
+def test_after_ctrl_c_the_same_goes_on_to_the_same(stop: int, done: Reproduction, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match=r"what is finished is in .*; run the same again to go on"):
-        PaperWork(["a"], tmp_path, **SMALL, progress=Stopper(stop)).run()
+        Reproduction(["a"], tmp_path, **SMALL, progress=Stopper(stop)).run()
     assert not list((tmp_path / "pieces" / "stages").glob(".*.part"))
-    work = PaperWork(["a"], tmp_path, **SMALL)
-    assert work.missing()
+    work = Reproduction(["a"], tmp_path, **SMALL)
+    assert work.pipeline.pending()
     if stop > 9:
         found, wanted = work.run(), done.run()
         assert timeless(found) == timeless(wanted)
@@ -197,26 +196,26 @@ def timeless(findings: Findings) -> list[dict]:
     return [{**row.content()["figures"], "seconds": 0, "evaluation": 0} for row in findings.rows]
 
 
-def test_two_workers_find_the_same_and_go_on_after_ctrl_c(done: PaperWork, tmp_path: Path, folder: Path):
+def test_two_workers_find_the_same_and_go_on_after_ctrl_c(done: Reproduction, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match="run the same again to go on"):
-        PaperWork(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Stopper(7)).run()  # while two fits are made
-    work = PaperWork(["a"], tmp_path, **{**SMALL, "workers": 2})
-    assert {"fit", "plan"} <= {piece.kind for piece in work.missing()}
+        Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Stopper(7)).run()  # while two fits are made
+    work = Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2})
+    assert {"fits", "plans of calibrations"} <= {task.stage for task in work.pipeline.pending()}
     found, wanted = work.run(), done.run()
     assert timeless(found) == timeless(wanted)
     assert found.lifts == wanted.lifts
     assert set(files(tmp_path)) == set(files(folder))
 
 
-def test_what_a_killed_run_left_behind_is_cleared_away(done: PaperWork, folder: Path):
-    left = done.pieces[0].files[0].with_suffix(".db")
+def test_what_a_killed_run_left_behind_is_cleared_away(done: Reproduction, folder: Path):
+    left = done.pipeline.tasks[0].file.with_suffix(".db")
     left.write_bytes(b"")
     done.run()
     assert not left.exists()
 
 
-def test_a_damaged_piece_is_named_and_not_used(done: PaperWork, folder: Path):
-    file = next(file for piece in done.pieces for file in piece.files if file.name.startswith("fit.a.svi-gp.1"))
+def test_a_damaged_result_is_named_and_not_used(done: Reproduction, folder: Path):
+    file = done.pipeline["fit a svi-gp 1"].file
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"rmse", b"rmsf", 1))
     try:
@@ -229,12 +228,12 @@ def test_a_damaged_piece_is_named_and_not_used(done: PaperWork, folder: Path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"parts": ["z"]}, "the paper has no part 'z'; there are a b c d e f g h i l r02"),
+        ({"parts": ["z"]}, "the paper has no part 'z'; there are a, b, c, d, e, f, g, h, i, l, r02"),
         ({"parts": ["randon"]}, "did you mean random"),
         ({"parts": []}, "at least one part"),
-        ({"methods": ("svi",)}, "the paper has no method 'svi'; did you mean svi-gp"),
-        ({"methods": ()}, "one method"),
-        ({"preset": "slow"}, "there is no preset 'slow'; there are fast and faithful"),
+        ({"learners": ("svi",)}, "there is no learner 'svi'; did you mean svi-gp"),
+        ({"learners": ()}, "one learner"),
+        ({"preset": "slow"}, "there is no preset 'slow'; there are fast, faithful"),
         ({"seeds": 0}, "one training set"),
         ({"first": -1}, "numbered from 0 up"),
         ({"share": 1.5}, "at most 1, not 1.5"),
@@ -242,48 +241,41 @@ def test_a_damaged_piece_is_named_and_not_used(done: PaperWork, folder: Path):
 )
 def test_what_cannot_be_done_is_refused(wrong: dict, message: str, tmp_path: Path):
     with pytest.raises(st.InputError, match=message):
-        PaperWork(**{"parts": ["a"], "folder": tmp_path, **wrong})
-
-
-def every_work(preset: str, tmp_path: Path) -> Iterator[PaperWork]:
-    for part in ("a", "c", "e", "l", "r02", "r20"):
-        yield PaperWork([part], tmp_path, preset=preset)
+        Reproduction(**{"parts": ["a"], "folder": tmp_path, **wrong})
 
 
 @pytest.mark.parametrize("preset", ["fast", "faithful"])
-def test_every_piece_has_a_forecast(preset: str, tmp_path: Path):
-    for work in every_work(preset, tmp_path):
-        assert all(expected(piece, preset, 2) > 0 for piece in work.pieces)
-        assert sum(work.forecast().values()) == pytest.approx(
-            sum(expected(piece, preset, None) for piece in work.pieces)
-        )
+@pytest.mark.parametrize("part", ["a", "c", "e", "l", "r02", "r20"])
+def test_every_task_has_a_forecast(part: str, preset: str, tmp_path: Path):
+    work = Reproduction([part], tmp_path, preset=preset)
+    assert all(task.seconds > 0 for task in work.pipeline.tasks)
+    assert sum(work.forecast().values()) == pytest.approx(sum(task.seconds for task in work.pipeline.tasks))
 
 
 def test_more_workers_make_runs_faster_and_fits_side_by_side(tmp_path: Path):
-    for piece in PaperWork(["e"], tmp_path).pieces:
-        one, four = expected(piece, "fast", 1), expected(piece, "fast", 4)
-        assert (four < one) == (piece.runs > 0 or piece.kind in ("fit", "plan"))
+    one, four = (Reproduction(["e"], tmp_path, workers=workers).pipeline.tasks for workers in (1, 4))
+    for alone, shared in zip(one, four, strict=True):
+        assert (shared.seconds < alone.seconds) == (alone.runs > 0 or alone.stage in ("fits", "plans of calibrations"))
 
 
 def test_the_papers_settings_take_days_on_large_data_and_the_fast_ones_do_not(tmp_path: Path):
-    large = PaperWork(["l"], tmp_path, preset="faithful", methods=("svi-gp",), seeds=1)
+    large = Reproduction(["l"], tmp_path, preset="faithful", learners=("svi-gp",), seeds=1)
     assert sum(large.forecast().values()) > 30 * 86_400
-    assert sum(PaperWork(["l"], tmp_path, seeds=1).forecast().values()) < 1800
-    assert in_words(0) == "0 s"
+    assert sum(Reproduction(["l"], tmp_path, seeds=1).forecast().values()) < 1800
 
 
 @pytest.mark.slow
 def test_networks_share_their_runs_and_are_averaged_by_dimension(tmp_path: Path):
-    work = PaperWork(["r02"], tmp_path, methods=("svi-gp",), share=0.01, workers=1)
+    work = Reproduction(["r02"], tmp_path, learners=("svi-gp",), share=0.01, workers=1)
     findings = work.run()
     (row,) = findings.dimensions
-    assert (row.rates, row.fits, findings.rows) == (2, 9, ())
-    assert row.figures["rmse"].half > 0
+    assert (row.part, row.fits, findings.rows) == ("2", 9, ())
+    assert row.halves["rmse"] > 0
     question = work.questions[0]
-    sets = [work.kept.found_test(question, name) for name in question.formulas]
+    sets = list(work.by_question[question.name].test.value().values())
     assert len({one.points for one in sets}) == 1
     assert len({one.provenance["seed"] for one in sets}) == 1
-    (file,) = draw(work, findings)
+    (file,) = work.draw(findings)
     text = file.read_text()
     assert "SVI-GP, the paper" in text
     assert "(SMC)" in text

@@ -8,8 +8,8 @@ import pytest
 
 from sateen.assess.score import Score
 from sateen.paper.published import RANDOM, TABLE_1, Figures
-from sateen.paper.rows import Fit, Lift, Row, Spread, best_published, dimension_row, row, spread
-from sateen.paper.tables import Labels, configuration_tables, configurations_latex, random_latex, random_tables
+from sateen.paper.rows import Fit, Lift, Row, best_published, dimension_row, half_width, row
+from sateen.paper.tables import Labels, configuration_tables, random_tables
 
 
 def score(**changes: float) -> Score:
@@ -29,8 +29,8 @@ def score(**changes: float) -> Score:
     return Score(**{**asdict(usual), **changes})
 
 
-def fit(method: str = "svi-gp", number: int = 1, seconds: float = 0.5, kind: str = "svi-gp", **changes: float) -> Fit:
-    return Fit("a", method, number, kind, score(**changes), seconds, 0.01, "converged")
+def fit(learner: str = "svi-gp", number: int = 1, seconds: float = 0.5, kind: str = "svi-gp", **changes: float) -> Fit:
+    return Fit("a", learner, number, kind, score(**changes), seconds, 0.01, "converged")
 
 
 LABELS = {"a": Labels("a", 0.0117, 0.949, 0.951, 0.04412, 0.044, None, 0.0)}
@@ -136,7 +136,8 @@ def test_a_truth_from_runs_is_said_with_its_error():
 
 def test_the_latex_of_the_configurations_is_exactly_this():
     rows = [row("a", "ep-gp", [], "too large"), row("a", "svi-gp", [fit(uncertainty=0.04)])]
-    assert configurations_latex(rows, LABELS).splitlines() == [
+    (table,) = configuration_tables(rows, LABELS, {})
+    assert table.latex().splitlines() == [
         r"\begin{tabular}{ll|rr|rr|rr|r|rrr|rr}",
         r"    \toprule",
         r"     &  & \multicolumn{2}{c}{RMSE} & \multicolumn{2}{c}{Acc} & \multicolumn{2}{c}{Unc} & "
@@ -158,24 +159,28 @@ def test_the_tables_of_random_networks_have_intervals_over_data_sets():
         dimension_row(2, "default", [fit("default", kind="laplace-net")]),
         dimension_row(8, "ep-gp", [], "too many points"),
     ]
-    assert rows[0].figures["rmse"].mean == pytest.approx(0.025)
+    assert rows[0].figures["rmse"] == pytest.approx(0.025)
     lines = as_text(random_tables(rows)).splitlines()
     first = "2 SVI-GP 2.50 ± 6.35* 1.60 90.0 ± 0.0 67.0 0.025 ± 0.000* 0.019 0.044 99.5 0.67 94.0 95.0 0.5 5.0"
     assert " ".join(lines[2].split()) == first
     assert lines[3].split()[:6] == ["sateen", "(laplace-net)", "1.35", "1.60", "99.0", "96.0"]
     assert lines[4].split()[:3] == ["8", "EP-GP", "-"]
     assert lines[-2:] == ["* worse than the paper's, in the digits that it prints.", "8, EP-GP: too many points"]
-    latex = random_latex(rows)
+    latex = random_tables(rows)[0].latex()
     assert latex.count(r"\midrule") == 2
     assert r"2.50 $\pm$ 6.35\rlap{$^*$}" in latex
     body = [line for line in latex.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
     assert {line.count("&") for line in body} == {14}
 
 
+def test_the_latex_of_a_learner_of_ones_own_is_escaped():
+    (table,) = configuration_tables([row("a", "my_package:MyLearner", [fit("my_package:MyLearner")])], {}, {})
+    assert r"    a & my\_package:MyLearner & 1.35 &" in table.latex()
+
+
 def test_one_value_has_no_interval():
-    assert spread([0.5]) == Spread(0.5, None)
-    nine = spread([float(value) for value in range(9)])
-    assert (nine.mean, round(nine.half, 3)) == (4.0, 2.105)  # 2.306 · 2.7386 / 3
+    assert half_width([0.5]) is None
+    assert round(half_width([float(value) for value in range(9)]), 3) == 2.105  # 2.306 · 2.7386 / 3
 
 
 def test_a_lift_counts_the_calibrations_that_cover_less_than_they_promise():

@@ -41,7 +41,7 @@ def stage(folder: Path, name: str) -> Path:
 class TestDamage:
     @pytest.mark.parametrize("name", ["train", "test", "calibrate", "learn", "guarantee", "score"])
     @pytest.mark.parametrize("how", ["cut", "changed", "emptied"])
-    def test_a_damaged_stage_is_named_and_made_anew_when_it_is_deleted(
+    def test_a_damaged_file_is_named_and_recomputed_when_it_is_deleted(
         self, done: Path, folder: Path, name: str, how: str
     ) -> None:
         file = stage(folder, name)
@@ -82,7 +82,7 @@ class TestDamage:
             small().run(folder)
 
     @pytest.mark.parametrize("name", ["result.json", "provenance.json"])
-    def test_a_damaged_summary_is_written_anew(self, done: Path, folder: Path, name: str) -> None:
+    def test_a_damaged_summary_is_written_again(self, done: Path, folder: Path, name: str) -> None:
         (folder / name).write_text("{ no json")
         if name == "result.json":
             with pytest.raises(st.StoreError, match=r"result\.json is damaged"):
@@ -97,11 +97,14 @@ class TestDamage:
         (folder / "result.json").unlink()
         with pytest.raises(st.InputError, match="has not come to its end there"):
             st.Result.load(folder)
-        (folder / "result.json").write_text('{"format": 99}')
-        with pytest.raises(st.StoreError, match="is of the format 99, and this sateen reads 1"):
-            st.Result.load(folder)
         (folder / "result.json").write_text('{"format": 1}')
-        with pytest.raises(st.StoreError, match="makes no sense"):
+        with pytest.raises(st.StoreError, match="is of the format 1, and this sateen reads 2"):
+            st.Result.load(folder)
+        (folder / "result.json").write_text('{"format": 99}')
+        with pytest.raises(st.StoreError, match="is of the format 99, and this sateen reads 2"):
+            st.Result.load(folder)
+        (folder / "result.json").write_text('{"format": 2}')
+        with pytest.raises(st.StoreError, match="is invalid"):
             st.Result.load(folder)
 
     def test_halves_of_files_that_a_killed_run_left_are_removed(self, folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crew_work import fail, sleep, vanish, write
+from crew_work import fail, locate, sleep, vanish, write
 from sateen.core.errors import InputError, SateenError
 from sateen.pipeline.workers import side_by_side
 
@@ -23,7 +23,7 @@ def do(work, folder: Path, names: str = "abcde", processes: int = 2, began=lambd
         lambda name: (str(folder), name),
         processes=processes,
         began=began,
-        ended=ended.append,
+        ended=lambda name, value: ended.append(name),
     )
     return ended
 
@@ -54,13 +54,19 @@ def test_all_is_done_begun_in_order_by_no_more_processes_than_asked_for(tmp_path
     assert str(os.getpid()) not in at_work
 
 
+def test_processes_work_in_the_folder_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    do(locate, tmp_path, "ab")
+    assert {file.read_text() for file in tmp_path.iterdir()} == {str(tmp_path)}
+
+
 def test_an_error_ends_all_and_is_told(tmp_path: Path):
     with pytest.raises(InputError, match="a cannot be made"):
         do(fail, tmp_path, processes=1)
 
 
 def test_a_process_that_vanishes_is_an_error_that_says_what_next(tmp_path: Path):
-    with pytest.raises(SateenError, match=r"ended without a word[^\n]*\n  run the same again with fewer workers"):
+    with pytest.raises(SateenError, match=r"exited unexpectedly[^\n]*\n  run the same again with fewer workers"):
         do(vanish, tmp_path)
 
 
@@ -91,3 +97,19 @@ def test_nobody_outlives_a_caller_that_is_killed(tmp_path: Path):
         caller.wait()
     at_work = [int(file.read_text()) for file in tmp_path.iterdir()]
     wait_for(lambda: not any(map(is_alive, at_work)))
+
+
+def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path: Path):
+    script = tmp_path / "script.py"
+    folder = tmp_path / "out"
+    folder.mkdir()
+    script.write_text(
+        "from crew_work import write; from sateen.pipeline.workers import side_by_side\n"
+        "print('begins')\n"
+        f"side_by_side(write, 'ab', lambda name: ({str(folder)!r}, name), processes=2,\n"
+        "    began=lambda name: None, ended=lambda name, value: None)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "begins\n"
+    assert sorted(file.name for file in folder.iterdir()) == ["a", "b"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from known_beliefs import SPACE, Waves, drawn_observations
 from sateen.guarantee.calibrate import calibrate
 from sateen.plot.figures import save
-from sateen.plot.guarantee import bands_over_parameter, errors_by_runs, widths_by_runs
+from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
 
 RUNS = (10, 50, 200)
 RNG = np.random.default_rng(1)
@@ -43,6 +44,16 @@ def test_a_curve_is_the_mean_over_trainings(draw):
 def test_one_training_has_no_interval():
     figure = widths_by_runs(RUNS, {"SVI-GP": {"ICP": curve(0.2, trainings=1)}})
     assert not figure.axes[0].collections
+
+
+@pytest.mark.parametrize("trainings", [2, 5, 11, 30])
+def test_the_band_of_a_mean_is_students_for_any_number_of_trainings(trainings):
+    rows = curve(0.2, trainings)
+    figure = widths_by_runs(RUNS, {"SVI-GP": {"ICP": rows}})
+    (band,) = figure.axes[0].collections
+    top = band.get_paths()[0].vertices[:, 1].max()
+    means, errors = rows.mean(axis=1), rows.std(axis=1, ddof=1) / np.sqrt(trainings)
+    assert top == pytest.approx((means + student.ppf(0.975, trainings - 1) * errors).max(), rel=1e-12)
 
 
 def test_every_name_stands_in_the_legend_once():

@@ -16,9 +16,9 @@ import sateen as st
 from known_functions import LINE, PLANE, observed, wave
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Prediction, drawn_uniformly
+from sateen.core.record import Record
 from sateen.core.space import Points, Range, Space
 from sateen.learning.posterior import LearnedPosterior
-from sateen.learning.record import Record
 from sateen.plot import figures
 
 MANY: Space = Space({"slow": (0.1, 1.0), "fast": Range(0.1, 10.0, scale="log"), "idle": (1.0, 2.0), "odd_$x": (1, 2)})

@@ -51,7 +51,7 @@ def test_a_curve_is_the_prediction_on_a_grid_with_the_frequencies_of_the_trainin
     assert not axis["log"]
     for name in ("mean", "lower", "upper"):
         assert band[name] == pytest.approx(getattr(predicted, name), abs=6e-5)
-    assert (band["method"], band["interval"], band["guaranteed"]) == ("svi-gp", "95 % credible", False)
+    assert (band["learner"], band["interval"], band["guaranteed"]) == ("svi-gp", "95 % credible", False)
     assert told["seen"]["low"] == pytest.approx(train.frequency, abs=6e-5)
     assert told["seen"]["theta"]["beta"] == pytest.approx(train.theta[:, 0], rel=1e-5)
 

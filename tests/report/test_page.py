@@ -66,7 +66,7 @@ def page(words: str = "sir") -> dict[str, Any]:
         "kind": "slices",
         "names": [words],
         "bands": [],
-        "method": words,
+        "learner": words,
         "left_out": [words],
         "matter": [{"name": words, "steepness": 1.0, "share": 1.0, "way": words}],
         "covered": {"points": 10, "design": words, "guarantee": {"level": 0.9, "inside": 0.8, "met": 0.95}},
@@ -199,7 +199,7 @@ class TestOfAStudy:
         assert (tmp_path / "again.html").read_bytes() == (result.folder / "report.html").read_bytes()
         assert (result.folder / "result.json").read_bytes() == before
 
-    def test_a_page_that_shows_the_same_is_kept_and_any_other_written_anew(self, tmp_path: Path) -> None:
+    def test_a_page_that_shows_the_same_is_kept_and_any_other_written_again(self, tmp_path: Path) -> None:
         folder = tmp_path / "kept"
         small().run(folder)
         page = folder / "report.html"

@@ -10,10 +10,7 @@ import pytest
 
 import sateen as st
 from sateen.core.errors import FormulaError, ModelError, TextError
-from sateen.guarantee import calibrate as guarantees
-from sateen.study import reading
-from sateen.study.format import DesignTable
-from sateen.study.recipes import METHODS, preset, recipe
+from sateen.study.file import DesignTable
 from small_studies import SMALL, changed, small
 
 MISTAKES = [
@@ -48,10 +45,11 @@ MISTAKES = [
     ('"F[0, 2] A == 0"', '{ formla = "A > 0" }', "property.gone.formla", "no such key", "did you mean formula?"),
     ('"F[0, 2] A == 0"', '{ formula = "A > 0", end = -1 }', "property.gone.end", "end is a time from 0 on", ""),
     ('gone = "F[0, 2] A == 0"', "", "property", "there is no property", "add one"),
-    ('"svi-gp"', '"svi-pg"', "learn.methods", "there is no method 'svi-pg'", "did you mean svi-gp?"),
-    ('"svi-gp"', '"svi-gp", "svi-gp"', "learn.methods", "svi-gp is named twice", ""),
-    ('["svi-gp"]', '"svi-gp"', "learn.methods", "this is a list of methods", "they are auto"),
-    ("[learn.svi-gp]", "[learn.ep-gp]", "learn.ep-gp", "it is not among the methods", ""),
+    ('"svi-gp"', '"svi-gp", "ep-pg"', "learn.learners", "there is no learner 'ep-pg'; did you mean ep-gp?", ""),
+    ('"svi-gp"', '"svi-gp", "svi-gp"', "learn.learners", "svi-gp is named twice", ""),
+    ('["svi-gp"]', '"svi-gp"', "learn.learners", "this is a list of learners", "they are default, ep-gp"),
+    ("[learn.svi-gp]", "[learn.ep-gp]", "learn.ep-gp", "it is not among the learners", ""),
+    ("learners =", "methods =", "learn.methods", "methods is now called learners", "rename the key"),
     (
         "inducing = 8",
         "inducng = 8",
@@ -59,18 +57,25 @@ MISTAKES = [
         "svi-gp has no setting inducng; did you mean inducing?",
         "",
     ),
-    ("inducing = 8", "inducing = 'few'", "learn.svi-gp.inducing", "of type int | None, and 'few' is not", ""),
+    (
+        "inducing = 8",
+        "inducing = 'few'",
+        "learn.svi-gp.inducing",
+        "inducing is a whole number from 1 up, not 'few'",
+        "",
+    ),
     ("inducing = 8", "inducing = -8", "learn.svi-gp.inducing", "inducing is a whole number from 1 up", ""),
     ("{ points = 40, runs = 20 }", "{ points = 40 }", "observe.calibrate", "how much may it cost?", "give one of"),
     ("{ points = 40, runs = 20 }", "{}", "observe.calibrate", "how much may it cost?", "give one of"),
-    ("points = 40, runs = 20", "points = 28, runs = 20", "observe.calibrate.points", "28 is too few", "give more"),
-    ("points = 40, runs = 20", "budget = 28", "observe.calibrate.budget", "28 is too few", "give more"),
+    ("points = 40, runs = 20", "points = 28, runs = 20", "observe.calibrate.points", "are too few for", "observe more"),
+    ("points = 40, runs = 20", "budget = 28", "observe.calibrate.budget", "is too small for", "raise the budget"),
+    ("points = 40, runs = 20", "width = 6", "observe.calibrate.width", "width is a number between 0 and 1", ""),
     ("calibrate =", "# calibrate =", "guarantee", "a guarantee rests on runs of its own", "add calibrate"),
     ("normaliser =", "normalizer =", "guarantee.normalizer", "there is no such key", "did you mean normaliser?"),
-    ('"constant"', '"quantile"', "guarantee.normaliser", "lift has no normaliser 'quantile'", "it is one of"),
-    ("[guarantee]", "[guarantee]\nlevel = 1", "guarantee.level", "a number below 1 is needed, not 1", ""),
-    ("[guarantee]", "[guarantee]\nof = 'ep-gp'", "guarantee.of", "is not among the methods of [learn]", "there are"),
-    ("[guarantee]", "[guarantee]\nsplit = 0.5", "guarantee.split", "applies to method = 'chernoff' only", ""),
+    ('"constant"', '"quantile"', "guarantee.normaliser", "is one of 'predictive', 'posterior'", ""),
+    ("[guarantee]", "[guarantee]\nlevel = 1", "guarantee.level", "is a number between 0 and 1, such as 0.9, not 1", ""),
+    ("[guarantee]", "[guarantee]\nof = 'ep-gp'", "guarantee.of", "is not among the learners of [learn]", "there are"),
+    ("[guarantee]", "[guarantee]\nsplit = 0.5", "guarantee.split", 'does not apply to method = "lift"', ""),
     ("[guarantee]", "[guarantee]\nmarginal = true\nconfidence = 0.9", "guarantee.marginal", "no confidence", ""),
     ("text = '''", "file = 'a.sateen'\ntext = '''", "model.file", "text and file are both given", "give one of"),
     ("text = '''", "constants = { N = 1 }\ntext = '''", "model.constants", "constants are for models in a file", ""),
@@ -123,32 +128,32 @@ def test_a_table_that_is_missing_is_named_with_an_example(table: str) -> None:
 
 @pytest.mark.parametrize("method", ["icp", "nicp", "chernoff"])
 def test_a_plan_is_for_the_lift_alone(method: str) -> None:
-    with pytest.raises(TextError, match=f"plans are for the lift, not for {method}"):
+    with pytest.raises(TextError, match=f'observe.calibrate.budget: a plan does not apply to method = "{method}"'):
         small(("points = 40, runs = 20", "budget = 1000"), ('normaliser = "constant"', f'method = "{method}"'))
 
 
 def test_a_plan_chooses_the_rank() -> None:
-    with pytest.raises(TextError, match="the plan for the budget chooses the rank"):
+    with pytest.raises(TextError, match=r"guarantee\.rank: rank and a plan both fix the rank"):
         small(("points = 40, runs = 20", "budget = 1000"), ("[guarantee]", "[guarantee]\nrank = 2"))
 
 
 def test_what_is_not_said_has_a_default() -> None:
     text = SMALL.split("[learn]")[0]
     study = st.Study.parse(text)
-    assert dict(study.methods) == {"auto": None}
+    assert list(study.learners) == ["default"]
     assert (study.train.design, study.test and study.test.design) == ("sobol", "uniform")
-    promise = study.promise
-    assert promise is not None
-    assert (promise.of, promise.method, promise.level, promise.confidence) == ("auto", "lift", 0.9, 0.95)
+    spec = study.guarantee
+    assert spec is not None
+    assert (spec.of, spec.method, spec.level, spec.confidence) == ("default", "lift", 0.9, 0.95)
     bare = st.Study.parse(re.sub(r"(?m)^(calibrate|test) .*\n", "", text))
-    assert (bare.test, bare.calibration, bare.promise) == (None, None, None)
+    assert (bare.test, bare.calibration, bare.guarantee) == (None, None, None)
 
 
 def test_the_study_of_the_design_is_read_as_it_is_meant() -> None:
     study = st.Study.load(Path(__file__).parents[2] / "examples" / "sir.toml")
     assert study.space == st.Space(beta=(0.005, 0.3), gamma=st.Range(0.005, 0.2, scale="log"))
     assert dict(study.properties) == {"dies_out": st.stl("(I > 0) U[100, 120] (I == 0)")}
-    assert list(study.methods.values()) == [st.SVIGP(), st.EPGP(), st.SVIBNN()]
+    assert list(study.learners.values()) == [st.SVIGP(), st.EPGP(), st.SVIBNN()]
     assert study.calibration is not None
     assert study.calibration.budget == 100_000
     assert study.folder.name == "sir-result"
@@ -201,13 +206,12 @@ def test_line_ends_of_windows_and_a_mark_at_the_start_change_nothing() -> None:
     assert st.Study.parse(strange).question() == small().question()
 
 
-def test_every_method_can_be_made() -> None:
-    assert all(hasattr(preset(method), "fit") for method in METHODS if method != "auto")
-    assert recipe("svi-gp", {"length_scales": [0.5], "batch": "none"}) == st.SVIGP(length_scales=(0.5,), batch=None)
+def test_none_in_quotes_is_none() -> None:
+    study = small(("inducing = 8", 'length_scales = [0.5]\nbatch = "none"'))
+    assert study.learners["svi-gp"] == st.SVIGP(inputs="linear", length_scales=(0.5,), batch=None)
 
 
-def test_the_tables_here_are_those_of_the_library() -> None:
-    assert reading.NORMALISERS_OF is guarantees.NORMALISERS_OF
+def test_the_designs_here_are_those_of_the_library() -> None:
     designs = get_args(get_args(get_type_hints(DesignTable)["design"])[0])
     assert all(callable(getattr(st.Space, design)) for design in designs)
 

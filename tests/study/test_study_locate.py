@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sateen.study.locate import positions
+from sateen.study.file import positions
 
 HARD = '''# c = 1
 top = 'a # b'

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import sateen as st
-from sateen.study.study import seed_of
+from sateen.core.seeds import stream_seed
 from small_studies import changed, small
 
 TWO = ('gone = "F[0, 2] A == 0"', 'gone = "F[0, 2] A == 0"\nhalf = { formula = "F A <= 2", end = 1 }')
 BUDGET = ("points = 40, runs = 20", "budget = 1500")
 
 
-def stages(result: st.Result, state: str = "made") -> set[str]:
+def stages(result: st.Result, state: str = "computed") -> set[str]:
     """The stages of the last run that are in a state."""
     return {stage for stage, own in result.stages.items() if own == state}
 
@@ -43,14 +43,14 @@ ALL = {"train gone", "test gone", "learn gone svi-gp", "calibrate gone", "guaran
 class TestWhatIsFound:
     def test_it_is_what_the_library_finds_by_hand(self, once: st.Result) -> None:
         study, own = small(), once.properties["gone"]
-        points = study.space.sobol(24, seed=seed_of(7, "train points"))
+        points = study.space.sobol(24, seed=stream_seed(7, "train points"))
         formula = st.stl("F[0, 2] A == 0")
         assert isinstance(study.model, st.Model)
-        train = st.observe(study.model, formula, points, 20, seed=seed_of(7, "train runs"))
+        train = st.observe(study.model, formula, points, 20, seed=stream_seed(7, "train runs"))
         assert own.train == train
-        posterior = st.SVIGP(inputs="linear", inducing=8).fit(train, seed=seed_of(7, "learn svi-gp"))
-        drawn = study.space.uniform(40, seed=seed_of(7, "calibrate points"))
-        held_out = st.observe(study.model, formula, drawn, 20, seed=seed_of(7, "calibrate runs"))
+        posterior = st.SVIGP(inputs="linear", inducing=8).fit(train, seed=stream_seed(7, "learn svi-gp"))
+        drawn = study.space.uniform(40, seed=stream_seed(7, "held-out points"))
+        held_out = st.observe(study.model, formula, drawn, 20, seed=stream_seed(7, "held-out runs"))
         assert own.calibrate == held_out
         guarantee = st.calibrate(posterior, held_out, normaliser="constant")
         where = study.space.grid(201)
@@ -103,7 +103,7 @@ class TestWhatIsFound:
         assert "F[0, 2] A == 0" in small()._repr_html_()
 
     def test_nothing_in_it_can_be_changed(self, once: st.Result) -> None:
-        for mapping in (once.properties, once.content, once.provenance, once.seconds, small().methods, small().caps):
+        for mapping in (once.properties, once.content, once.provenance, once.seconds, small().learners, small().caps):
             with pytest.raises(TypeError):
                 mapping["x"] = 1  # type: ignore[index]
 
@@ -115,7 +115,7 @@ class TestWhatIsFound:
         about = once.provenance
         assert about["versions"]["sateen"] == st.__version__
         assert about["text"] == once.text == changed()
-        assert about["seeds"]["train runs"] == seed_of(7, "train runs") != seed_of(7, "test runs")
+        assert about["seeds"]["train runs"] == stream_seed(7, "train runs") != stream_seed(7, "test runs")
         assert "result.json" in about["hashes"]
         assert len([name for name in about["hashes"] if name.startswith("stages/")]) == len(ALL)
 
@@ -159,18 +159,16 @@ class TestWhatIsFound:
 
 
 class TestAgain:
-    def test_a_second_run_takes_everything_over_and_writes_the_same_bytes(
-        self, once: st.Result, tmp_path: Path
-    ) -> None:
+    def test_a_second_run_reuses_everything_and_writes_the_same_bytes(self, once: st.Result, tmp_path: Path) -> None:
         folder = copytree(once.folder, tmp_path / "decay")
         second = small().run(folder)
         assert (stages(once), stages(second)) == (ALL, set())
-        assert stages(second, "taken over") == ALL
+        assert stages(second, "reused") == ALL
         assert told(folder) == told(once.folder)
         assert second.seconds == once.seconds
 
     @pytest.mark.parametrize(
-        ("change", "made"),
+        ("change", "computed"),
         [
             (("seed = 7", "seed  =  7   # the same seed"), set()),
             (("species A = 5", "species   A = 5  # five"), set()),
@@ -185,11 +183,11 @@ class TestAgain:
             (('["svi-gp"]', '["svi-gp", "ep-gp"]'), {"learn gone ep-gp", "score gone"}),
         ],
     )
-    def test_only_what_depends_on_a_change_is_made_anew(
-        self, once: st.Result, tmp_path: Path, change: tuple[str, str], made: set[str]
+    def test_only_what_depends_on_a_change_is_recomputed(
+        self, once: st.Result, tmp_path: Path, change: tuple[str, str], computed: set[str]
     ) -> None:
         folder = copytree(once.folder, tmp_path / "decay")
-        assert stages(small(change).run(folder)) == made
+        assert stages(small(change).run(folder)) == computed
         small(change).run(tmp_path / "fresh")
         assert told(folder) == told(tmp_path / "fresh")
 
@@ -206,21 +204,22 @@ class TestAgain:
         with pytest.raises(st.InputError, match="workers is a whole number from 1 up"):
             small().run(tmp_path / "none", workers=0)
 
-    def test_a_forecast_says_what_is_to_do_and_changes_nothing(self, once: st.Result, tmp_path: Path) -> None:
+    def test_a_forecast_says_what_is_pending_and_changes_nothing(self, once: st.Result, tmp_path: Path) -> None:
         folder = tmp_path / "decay"
         fresh = small(BUDGET).forecast(folder)
-        assert {step.state for step in fresh.steps} == {"to do"}
+        assert {step.state for step in fresh.steps} == {"pending"}
         assert fresh.runs == 24 * 20 + 10 * 50 + 1500
-        assert 0 < fresh.seconds < 60
+        assert np.isnan(fresh.seconds)  # nobody knows: no run was made yet
         assert not folder.exists()
         copytree(once.folder, folder)
         before = sorted(folder.rglob("*"))
         later = small(("points = 10, runs", "points = 11, runs")).forecast(folder)
-        assert {step.stage for step in later.steps if step.state == "to do"} == {"test gone", "score gone"}
+        assert {step.stage for step in later.steps if step.state == "pending"} == {"test gone", "score gone"}
         assert later.runs == 550
+        assert 0 < later.seconds < 60
         done = small().forecast(folder)
         assert (done.runs, np.isnan(done.seconds)) == (0, True)
-        assert {step.state for step in done.steps} == {"taken over"}
+        assert {step.state for step in done.steps} == {"reused"}
         assert sorted(folder.rglob("*")) == before
 
     @pytest.mark.slow
@@ -269,7 +268,7 @@ class TestSeveralProperties:
     def test_the_shared_design_is_that_of_the_widest_and_the_others_get_the_rank_that_suits_it(self) -> None:
         from sateen.guarantee.plan import plan
         from sateen.study.planning import shared_plans
-        from sateen.study.study import Calibration, GuaranteeSpec
+        from sateen.study.spec import Calibration, GuaranteeSpec
 
         space = st.Space(p=(0, 1))
         posteriors = {}
@@ -278,8 +277,8 @@ class TestSeveralProperties:
             counts = np.random.default_rng(2).binomial(40, f(points.theta[:, 0]))
             seen = st.Observations.from_counts(space, points, counts, 40)
             posteriors[name] = st.SVIGP(inputs="linear", inducing=8).fit(seen, seed=1)
-        promise = GuaranteeSpec("svi-gp", "lift", 0.9, 0.95)
-        found = shared_plans(posteriors, Calibration(budget=8000), promise, seed=3)
+        spec = GuaranteeSpec("svi-gp", "lift", 0.9, 0.95)
+        found = shared_plans(posteriors, Calibration(budget=8000), spec, seed=3)
         alone = {name: plan(own, budget=8000, seed=3) for name, own in posteriors.items()}
         assert found["steep"].content() == alone["steep"].content()
         assert (alone["flat"].points, alone["flat"].runs) != (alone["steep"].points, alone["steep"].runs)
@@ -384,6 +383,81 @@ class TestInterrupted:
         assert any("runs are in the store" in note for note in notes)
 
 
+class TestSideBySide:
+    FOUR = (TWO, ('["svi-gp"]', '["svi-gp", "own_learners:Pooled"]'))  # the latter is taken to be slow
+
+    def test_any_number_of_workers_and_an_interruption_give_the_same_result(self, tmp_path: Path) -> None:
+        for workers in (1, 2):
+            result = small(*self.FOUR).run(tmp_path / str(workers), workers=workers)
+            assert {len(own.posteriors) for own in result.properties.values()} == {2}
+        watcher = Pressing("learn", 3, press)  # two fits have begun, in processes of their own
+        with pytest.raises(st.Interrupted, match="run the same study again to go on"):
+            small(*self.FOUR).run(tmp_path / "stopped", workers=2, progress=watcher)
+        small(*self.FOUR).run(tmp_path / "stopped", workers=2)
+        assert told(tmp_path / "1") == told(tmp_path / "2") == told(tmp_path / "stopped")
+        assert not list((tmp_path / "stopped").rglob("*.checkpoint"))
+
+    def test_processes_are_started_only_where_fits_take_long(self, tmp_path: Path) -> None:
+        from sateen.study.stages import study_tasks
+
+        def parallel(*learners: str) -> set[bool]:
+            names = ", ".join(f'"{name}"' for name in learners)
+            tasks = study_tasks(small(TWO, ('["svi-gp"]', f"[{names}]")), tmp_path).pipeline.tasks
+            return {task.parallel for task in tasks if task.stage == "learn"}
+
+        assert parallel("svi-gp", "ep-gp") == {False}
+        assert parallel("svi-gp", "svi-bnn") == {True}
+
+    def test_an_error_of_a_fit_in_a_process_is_told(self, tmp_path: Path) -> None:
+        study = small(TWO, ('["svi-gp"]', '["svi-gp", "own_learners:Failing"]'))
+        with pytest.raises(st.InputError, match="this learner always fails"):
+            study.run(tmp_path / "out", workers=2)
+        assert not (tmp_path / "out" / "result.json").exists()
+
+
+class TestOwnLearners:
+    POOLED = (
+        ('["svi-gp"]', '["own_learners:Pooled", "svi-gp"]'),
+        ("[guarantee]", '[learn."own_learners:Pooled"]\nstrength = 4\n\n[guarantee]'),
+    )
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_a_class_of_the_user_learns_is_guaranteed_and_is_fitted_again_on_load(
+        self, tmp_path: Path, workers: int
+    ) -> None:
+        notes: list[str] = []
+
+        class Listening(Pressing):
+            def note(self, text: str) -> None:
+                notes.append(text)
+
+        result = small(*self.POOLED).run(tmp_path / "out", workers=workers, progress=Listening("", -1, press))
+        own = result.properties["gone"]
+        assert own.guaranteed == "own_learners:Pooled"
+        assert own.posteriors["own_learners:Pooled"].recipe.strength == 4  # type: ignore[attr-defined]
+        share = (own.train.satisfied.sum() + 2) / (own.train.trials.sum() + 4)
+        assert own.predictions["own_learners:Pooled"].mean == pytest.approx(share, abs=1e-12)
+        (said,) = [note for note in notes if "fits again" in note]
+        assert said.startswith("learn gone own_learners:Pooled: ")
+        assert "fits again" in result.content["properties"]["gone"]["learners"]["own_learners:Pooled"]["notes"][-1]
+        assert "fits again" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+        assert stages(small(*self.POOLED).run(tmp_path / "out")) == set()
+
+    def test_a_change_in_its_file_fits_it_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        import sys
+
+        source = (Path(__file__).parents[1] / "own_learners.py").read_text()
+        monkeypatch.syspath_prepend(tmp_path)
+        change = ('["svi-gp"]', '["changing_learners:Pooled"]')
+        computed = []
+        for code in (source, source + "\n# a comment\n"):
+            (tmp_path / "changing_learners.py").write_text(code)
+            sys.modules.pop("changing_learners", None)
+            text = changed(change).replace('[learn.svi-gp]\ninputs = "linear"\ninducing = 8\n', "")
+            computed.append(stages(st.Study.parse(text).run(tmp_path / "out")))
+        assert computed[1] == {"learn gone changing_learners:Pooled", "guarantee gone", "score gone"}
+
+
 class TestCallables:
     BOX = (
         "def box(theta, rng):\n    return bool(rng.random() < help_of(theta))\n"
@@ -407,7 +481,7 @@ class TestCallables:
         frequency = own.train.satisfied.sum() / own.train.trials.sum()
         assert abs(frequency - 0.35) < 4.9 * np.sqrt(0.25 / own.train.trials.sum())
 
-    def test_a_change_anywhere_in_its_file_makes_the_runs_anew(self, tmp_path: Path) -> None:
+    def test_a_change_anywhere_in_its_file_recomputes_the_runs(self, tmp_path: Path) -> None:
         first = self.study(tmp_path).run().properties["box"].train
         later = self.study(tmp_path, self.BOX.replace("/ 3", "/ 6")).run()
         assert "train box" in stages(later)
@@ -451,7 +525,8 @@ class TestCallables:
         assert own.formula == "F[0, 2] A == 0"
         assert not own.train.undecided.any()
         file.write_text(file.read_text().replace('[property]\ngone = "F[0, 2] A == 0"\n', ""))
-        with pytest.raises(st.InputError, match=r"train: .* returns paths, which a formula must decide; add it to"):
+        problem = r"train: .* returns paths, which a formula must decide\n  give a table \[property\]"
+        with pytest.raises(st.InputError, match=problem):
             st.Study.load(file).run()
 
     def test_a_function_that_always_fails_is_told_with_its_error(self, tmp_path: Path) -> None:

@@ -1,41 +1,118 @@
-"""The command line: it reads, calls, and prints. A module for each command.
+"""The command line: it reads, calls, and prints. One file per command.
 
-What takes time to load is imported inside the commands, so that `sateen --help` answers at once.
+A command is imported when it is called, so that `sateen --help` answers at once. A new command is a new file and a line
+in COMMANDS. Other packages add a click command by an entry point in the group `sateen.commands`.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from typing import IO, Final
+
 import click
 
-from sateen import __version__
-from sateen.cli.calibrate import calibrate
-from sateen.cli.check import check
-from sateen.cli.group import Commands
-from sateen.cli.init import init
-from sateen.cli.inspect import inspect
-from sateen.cli.learn import learn
-from sateen.cli.monitor import monitor
-from sateen.cli.paper import paper
-from sateen.cli.plan import plan
-from sateen.cli.predict import predict
-from sateen.cli.report import report
-from sateen.cli.run import run
-from sateen.cli.simulate import simulate
+from sateen.cli.options import as_option
+from sateen.core.errors import InputError, SateenError, nearest
+from sateen.core.registry import Registry
+from sateen.core.version import VERSION
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "Commands", "main"]
+
+# In the order of the work: where each command is, and its line in the help.
+_BUILT_IN: Final = {
+    "inspect": ("sateen.cli.inspect:inspect", "Show a model, properties, a study, or what was learned."),
+    "init": ("sateen.cli.init:init", "Write a commented study file for a model."),
+    "run": ("sateen.cli.run:run", "Run a study: simulate, learn, calibrate, score, report."),
+    "report": ("sateen.cli.report:report", "Write the HTML page and the figures of a result."),
+    "simulate": ("sateen.cli.simulate:simulate", "Make one run of a model."),
+    "monitor": ("sateen.cli.monitor:monitor", "Check whether a run in a table satisfies a formula."),
+    "check": ("sateen.cli.check:check", "Estimate the probability that a run satisfies a formula."),
+    "learn": ("sateen.cli.learn:learn", "Learn the probability over a space of parameters."),
+    "predict": ("sateen.cli.predict:predict", "Predict the probability at points."),
+    "plan": ("sateen.cli.plan:plan", "Plan what a guarantee needs, before it is paid for."),
+    "calibrate": ("sateen.cli.calibrate:calibrate", "Give a posterior intervals with a guarantee."),
+    "paper": ("sateen.cli.paper:paper", "Reproduce the paper's tables and figures."),
+}
+COMMANDS: Final[Registry[object]] = Registry(
+    "command", "sateen.commands", {name: address for name, (address, _) in _BUILT_IN.items()}
+)
+
+
+class _Failure(click.ClickException):
+    """An error that ends the program; its message goes to stderr as it is."""
+
+    def show(self, file: IO[str] | None = None) -> None:
+        click.echo(self.message, file=file, err=True)
+
+
+class _Interrupted(_Failure):
+    """Ctrl-C."""
+
+    exit_code = 130
+
+
+class Commands(click.Group):
+    """The commands of the registry. Every error is one sentence, in which arguments are named as options."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
+            words = error.worded(lambda name, value: as_option(command, name, value))
+            raise _Failure(f"{type(error).__name__}: {words}") from None
+        except SateenError as error:
+            raise _Failure(f"{type(error).__name__}: {error}") from None
+        except KeyboardInterrupt:
+            raise _Interrupted("\n" * sys.stderr.isatty() + "interrupted") from None  # below the ^C of a terminal
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # the reader of the output has closed it: click ends without a message
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (what is left cannot be written)
+            raise _Failure(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS.names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        try:
+            command = COMMANDS[cmd_name]
+        except (ImportError, AttributeError) as error:
+            raise InputError(f"the command {cmd_name} cannot be loaded: {error}") from None
+        if not isinstance(command, click.Command):
+            address = COMMANDS.address(cmd_name)
+            raise InputError(f"the command {cmd_name} cannot be loaded: {address} is not a click command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS:
+            names = COMMANDS.names()
+            ctx.fail(f"there is no command {name}; {nearest(name, names) or 'the commands are ' + ', '.join(names)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line per command; none is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _line(name)) for name in COMMANDS.names()])
+
+
+def _line(name: str) -> str:
+    return _BUILT_IN[name][1] if name in _BUILT_IN else f"Added by {COMMANDS.address(name).partition('.')[0]}."
 
 
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 for success, 1 for a problem with what was given, 2 for wrong usage, 130 after Ctrl-C. "
+    epilog="Exit codes: 0 for success, 1 for a problem with the input, 2 for wrong usage, 130 after Ctrl-C. "
     'In JSON an infinite number is the text "inf" or "-inf".',
 )
-@click.version_option(__version__, prog_name="sateen", message="%(prog)s %(version)s")
+@click.version_option(VERSION, prog_name="sateen", message="%(prog)s %(version)s")
 def main() -> None:
     """Stochastic models, and the temporal properties of their runs."""
-
-
-# In the order of the work.
-for command in (inspect, init, run, report, simulate, monitor, check, learn, predict, plan, calibrate, paper):
-    main.add_command(command)

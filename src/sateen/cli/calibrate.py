@@ -2,71 +2,138 @@
 
 from __future__ import annotations
 
-import os
-import re
-from typing import TYPE_CHECKING, Any, Final
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from sateen.cli.files import replacing
-from sateen.cli.held_out import SEEDS, WAYS, Asked, fresh, in_file, promise, question, seed_of
+import sateen as st
 from sateen.cli.learned import guarantee_content
-from sateen.cli.options import JSON, PLOT, output
-from sateen.cli.plan import CONFIDENCE, PLAN_SEED, read_plan, read_posterior, share
-from sateen.cli.text import print_json
-from sateen.core.errors import InputError
-from sateen.guarantee.methods import NORMALISERS_OF
+from sateen.cli.options import COUNT, JSON, OBSERVATIONS, PLOT, SEED, check_files, given, target_option, usage
+from sateen.cli.output import draw, show
+from sateen.cli.progress import Bar
+from sateen.cli.sources import keeping, load_observations, load_posterior, reading, write_observations
+from sateen.core.errors import InputError, ModelWarning, SateenError
+from sateen.core.text import percent
+from sateen.guarantee.methods import METHODS
+from sateen.guarantee.request import CalibrateRequest, PlanRequest
 
 if TYPE_CHECKING:
-    from sateen.guarantee.error_bound import ErrorBound
-    from sateen.guarantee.guarantee import Guarantee
-    from sateen.guarantee.plan import Plan
-    from sateen.learning.posterior import LearnedPosterior
+    from sateen.core.posterior import FullPosterior
 
 __all__ = ["calibrate"]
 
-_METHODS: Final = ("lift", "icp", "nicp", "chernoff")  # the one to take first
-_COUNT: Final = click.IntRange(1)
+_WAYS: Final = "--width W, --budget RUNS, --plan PLAN.json, or --points N with --runs M"
+_FRESH: Final = ("width", "budget", "points", "runs", "seed", "observations")  # options of what is observed now
+_MOST: Final = 10**9  # points or runs of a plan
+_PLAN_SEED: Final = 1  # of the rehearsal: the default of `sateen plan`
 _SHOWN_AT: Final = 512  # points of the space, at which the mean width is taken
 
 
-def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
-    """The file for the guarantee, by whose name the other commands know it."""
-    if not file.lower().endswith(".safetensors"):
-        raise click.BadParameter(f"{file!r} is to hold a guarantee: end the name in .safetensors")
-    output(ctx, option, file)
-    return file
+@dataclass(frozen=True, slots=True)
+class CalibrateOptions:
+    """The command line of `calibrate`."""
+
+    file: str
+    held_out: str | None
+    target: str
+    method: str
+    level: float | None
+    confidence: float | None
+    marginal: bool
+    rank: int | None
+    normaliser: str | None
+    split: float | None
+    plan: str | None
+    width: float | None
+    budget: int | None
+    points: int | None
+    runs: int | None
+    seed: int
+    observations: str | None
+    drawn_uniformly: bool
+    allow_trivial: bool
+    plot: str | None
+    as_json: bool
+
+    def check(self, fresh: list[str]) -> None:
+        """An option that does not apply is an error, and no file is used twice; `fresh` say what to observe."""
+        if self.held_out is not None:
+            if fresh:
+                raise click.UsageError(f"{fresh[0]} says how to observe, and HELD_OUT is observed; leave one out")
+        elif self.drawn_uniformly:
+            raise click.UsageError("--drawn-uniformly says how HELD_OUT was drawn, which is not given")
+        else:
+            by_hand = self.points is not None or self.runs is not None
+            if sum([self.width is not None, self.budget is not None, self.plan is not None, by_hand]) != 1:
+                raise click.UsageError(f"from what? Give a file HELD_OUT of observations, or one of {_WAYS}")
+            if by_hand and (self.points is None or self.runs is None):
+                raise click.UsageError("--points N and --runs M go together: N points with M runs each")
+        files = {"POSTERIOR": self.file, "HELD_OUT": self.held_out, "--plan": self.plan}
+        files |= {"-o": self.target, "--observations": self.observations, "--plot": self.plot}
+        check_files(files)
+
+    @property
+    def planned_by(self) -> str:
+        """The option that gives the plan, if one does."""
+        return next((f"--{name}" for name in ("width", "budget") if getattr(self, name) is not None), "--plan")
+
+    def request(self, plan: st.Plan | PlanRequest | None) -> CalibrateRequest:
+        """What the guarantee shall be."""
+        return CalibrateRequest.of(
+            self.method,
+            level="default" if self.level is None else self.level,
+            confidence="default" if self.confidence is None else self.confidence,
+            marginal=self.marginal,
+            rank=self.rank,
+            normaliser=self.normaliser,
+            split=self.split,
+            plan=plan,
+            allow_trivial=self.allow_trivial,
+        )
+
+    def plan_request(self) -> PlanRequest | None:
+        """The plan to make, if one is asked for."""
+        if self.width is None and self.budget is None:
+            return None
+        return PlanRequest.of(
+            width=self.width,
+            budget=self.budget,
+            level="default" if self.level is None else self.level,
+            confidence="default" if self.confidence is None else self.confidence,
+            marginal=self.marginal,
+            normaliser=self.normaliser,
+            seed=_PLAN_SEED,
+        )
 
 
-@click.command(short_help="Intervals that keep what they promise.")
+@click.command()
 @click.argument("file", metavar="POSTERIOR.safetensors")
 @click.argument("held_out", metavar="[HELD_OUT]", required=False)
-@click.option("-o", "--output", "target", required=True, callback=_target, metavar="FILE.safetensors", help="Keep it.")
-@click.option("--method", type=click.Choice(_METHODS), default="lift", show_default=True, help="Which proof.")
-@click.option("--level", type=float, callback=share, metavar="L", help="Of how many θ; 0.9 if nothing is said.")
-@click.option("--confidence", type=float, callback=share, metavar="C", help="Of how many calibrations; lift: 0.95.")
-@click.option("--marginal", is_flag=True, help="On average over calibrations; all but lift, if nothing is said.")
-@click.option("--rank", type=_COUNT, metavar="M", help="The lift's, fixed before HELD_OUT was looked at.")
-@click.option(
-    "--normaliser",
-    type=click.Choice(["predictive", "posterior", "quantile", "constant"]),
-    help="To what widths are proportional.",
-)
-@click.option("--split", type=float, callback=share, metavar="S", help="What chernoff leaves to its conformal part.")
-@click.option("--plan", metavar="PLAN.json", help="Do as planned.")
-@click.option("--width", type=float, callback=share, metavar="W", help="Plan for this width, and observe.")
-@click.option("--budget", type=_COUNT, metavar="RUNS", help="Plan with so many runs, and observe.")
+@target_option("guarantee", "FILE.safetensors", required=True)
+@click.option("--method", default="lift", show_default=True, metavar="|".join(METHODS.builtin), help="Which proof.")
+@click.option("--level", type=float, metavar="L", help="The share of θ that is covered; by default 0.9.")
+@click.option("--confidence", type=float, metavar="C", help="The share of calibrations that keep it; lift: 0.95.")
+@click.option("--marginal", is_flag=True, help="On average over calibrations; the default of all but lift.")
+@click.option("--rank", type=COUNT, metavar="M", help="The rank of the lift, fixed before HELD_OUT was seen.")
+@click.option("--normaliser", metavar="NAME", help="What widths are proportional to: predictive, posterior, ...")
+@click.option("--split", type=float, metavar="S", help="The share of 1 - L that chernoff's conformal part may miss.")
+@click.option("--plan", metavar="PLAN.json", help="Observe and calibrate as planned.")
+@click.option("--width", type=float, metavar="W", help="Plan for this width, and observe.")
+@click.option("--budget", type=int, metavar="RUNS", help="Plan with so many runs, and observe.")
 @click.option("--points", type=click.IntRange(1, 10_000_000), metavar="N", help="Observe N uniform points.")
-@click.option("--runs", type=_COUNT, metavar="N", help="How many at each of --points.")
-@click.option("--seed", type=click.IntRange(0, SEEDS - 1), metavar="N", help="Of what is observed; not the training's.")
-@click.option(
-    "--observations", callback=output, metavar="FILE", help="Keep what was observed, as .csv or else .safetensors."
-)
+@click.option("--runs", type=COUNT, metavar="N", help="How many at each of --points.")
+@SEED
+@OBSERVATIONS
 @click.option("--drawn-uniformly", is_flag=True, help="HELD_OUT has independent uniform points, if it does not say so.")
 @click.option("--allow-trivial", is_flag=True, help="Where points are too few, intervals [0, 1] rather than an error.")
 @PLOT
 @JSON
-def calibrate(**given: Any) -> None:
+@click.pass_context
+def calibrate(ctx: click.Context, /, **values: object) -> None:
     """Give the posterior in a file intervals with proven coverage, however wrong it is, from observations at uniform
     points that it has not seen: those in the file HELD_OUT, or fresh ones of the model that it was learned from.
 
@@ -77,143 +144,177 @@ def calibrate(**given: Any) -> None:
     sateen calibrate sir.safetensors --method chernoff --points 200 --runs 500 -o sure.safetensors
     sateen calibrate sir.safetensors held_out.safetensors --marginal -o sure.safetensors --plot sure.svg
     """
-    asked = Asked(**given)
-    _check_applies(asked)
-    _check_files(asked)
-
-    from sateen.guarantee.calibrate import calibrate as calibrated
-    from sateen.guarantee.error_bound import bound_error
-
-    posterior = read_posterior(asked.file)
-    if asked.plot is not None and len(posterior.space) not in (1, 2):
+    options = CalibrateOptions(**values)  # type: ignore[arg-type]
+    options.check(given(ctx, _FRESH))
+    with usage(plan=options.planned_by):
+        planning = options.plan_request()
+        request = options.request(planning)
+    posterior = load_posterior(options.file)
+    if options.plot is not None and len(posterior.space) not in (1, 2):
         raise InputError(f"--plot shows one or two parameters, and here {len(posterior.space)} vary")
-    if asked.held_out is None:  # what cannot be observed is found before it is planned
-        learned, seed = question(posterior.training.observations), seed_of(asked, posterior)
-        plan = _plan(asked, posterior)
-        seen = fresh(asked, posterior, plan, learned, seed)
-    else:
-        plan, seed, seen = _plan(asked, posterior), None, in_file(asked, posterior)
-    level, confidence = promise(asked)
-    try:
-        guarantee = calibrated(
+    question = None if options.held_out is not None else _question(posterior.training.observations)
+    plan = None if options.plan is None else _read_plan(options.plan, posterior)
+    if planning is not None:
+        plan = st.plan(
             posterior,
-            seen,
-            method=asked.method,
-            level=plan.level if plan else level,
-            confidence=plan.confidence if plan else confidence,
-            rank=asked.rank,
-            normaliser=None if plan else asked.normaliser,
-            split=asked.split,
-            plan=plan,
-            allow_trivial=asked.allow_trivial,
+            width=planning.width,
+            budget=planning.budget,
+            level=planning.level,
+            confidence=planning.confidence,
+            normaliser=planning.normaliser,
+            seed=_PLAN_SEED,
         )
-        bound = bound_error(posterior, seen, confidence=guarantee.claim.confidence or CONFIDENCE)
-    except InputError as error:
-        raise InputError(_in_options(str(error), asked.held_out or "what was observed")) from None
-    guarantee.save(asked.target)
-    if asked.plot is not None:
-        from sateen.plot import figures
-
-        with replacing(asked.plot) as temporary:
-            figures.save(guarantee.plot(), temporary)
-    _tell(asked, seed, plan, guarantee, bound)
-
-
-def _check_applies(asked: Asked) -> None:
-    """An option that does not apply is an error: nothing that a user says is ignored."""
-    if asked.held_out is not None:
-        for name in ("width", "budget", "points", "runs", "seed", "observations"):
-            if getattr(asked, name) is not None:
-                raise click.UsageError(f"--{name} says how to observe, and HELD_OUT has been observed; leave one out")
+    if plan is not None:
+        with usage():
+            request = options.request(plan)
+    if question is None:
+        held_out = _in_file(options, posterior)
     else:
-        if asked.drawn_uniformly:
-            raise click.UsageError("--drawn-uniformly says how HELD_OUT was drawn, which is not given")
-        by_hand = asked.points is not None or asked.runs is not None
-        ways = [way is not None for way in (asked.width, asked.budget, asked.plan)]
-        if sum([*ways, by_hand]) != 1:
-            raise click.UsageError(f"from what? Give a file HELD_OUT of observations, or one of {WAYS}")
-        if by_hand and (asked.points is None or asked.runs is None):
-            raise click.UsageError("--points N and --runs M go together: N points with M runs each")
-    method = asked.method
-    if asked.planned and method != "lift":
-        raise click.UsageError(
-            f"{asked.planned}: plans are for the lift; for --method {method} give --points and --runs"
+        held_out = _fresh(options, request, posterior, plan, *question)
+    guarantee = _calibrated(posterior, held_out, request, plan)
+    bound = st.bound_error(posterior, held_out, confidence=guarantee.claim.confidence or 0.95)
+    guarantee.save(options.target)
+    if options.plot is not None:
+        draw(options.plot, guarantee.plot())
+    _show(options, plan, guarantee, bound)
+
+
+def _calibrated(
+    posterior: FullPosterior, held_out: st.Observations, request: CalibrateRequest, plan: st.Plan | None
+) -> st.Guarantee:
+    try:
+        return st.calibrate(
+            posterior,
+            held_out,
+            method=request.method,
+            level=request.level,
+            confidence=request.confidence,
+            rank=None if plan else request.rank,
+            normaliser=None if plan else request.normaliser,
+            split=request.split,
+            plan=plan,
+            allow_trivial=request.allow_trivial,
         )
-    if asked.rank is not None and method != "lift":
-        raise click.UsageError(f"--rank does not apply to --method {method}, only to lift")
-    if asked.split is not None and method != "chernoff":
-        raise click.UsageError(f"--split does not apply to --method {method}, only to chernoff")
-    if asked.normaliser is not None and asked.normaliser not in NORMALISERS_OF[method]:
-        allowed = ", ".join(NORMALISERS_OF[method])
-        its = f"is one of {allowed}, not {asked.normaliser}" if allowed else "is always constant; leave it out"
-        hint = "; without a normaliser it is constant" if (method, asked.normaliser) == ("chernoff", "constant") else ""
-        raise click.UsageError(f"--normaliser: that of --method {method} {its}{hint}")
-    if asked.planned and asked.rank is not None:
-        raise click.UsageError(f"--rank and {asked.planned} both fix the rank; give one of them")
-    if asked.plan is not None:
-        for name in ("level", "confidence", "marginal", "normaliser"):
-            if getattr(asked, name) not in (None, False):
-                raise click.UsageError(f"--{name}: {asked.plan} has fixed it; leave it out, or plan anew")
-    promise(asked)
+    except InputError as error:
+        if error.argument != "design":
+            raise
+        remedy = "leave {held_out} out, and uniform points are observed"
+        if held_out.points.design == "given":
+            remedy += "; if these were drawn uniformly elsewhere, pass {drawn_uniformly=True}"
+        raise InputError(error.message, argument="held_out", remedy=remedy) from None
 
 
-def _check_files(asked: Asked) -> None:
-    """No file is written twice, and none that is read is written over."""
-    seen: dict[str, str] = {}
-    files = {"POSTERIOR": asked.file, "HELD_OUT": asked.held_out, "--plan": asked.plan}
-    files |= {"-o": asked.target, "--observations": asked.observations, "--plot": asked.plot}
-    for option, file in files.items():
-        if file is not None and (other := seen.setdefault(os.path.realpath(file), option)) != option:
-            raise click.UsageError(f"{other} and {option} are the same file, {file}; give them different names")
+def _in_file(options: CalibrateOptions, posterior: FullPosterior) -> st.Observations:
+    """The observations in the file; a table of another program is of the posterior's space."""
+    file = str(options.held_out)
+    if file.lower().endswith(".sateen"):
+        raise click.UsageError(f"{file} is a model, not observations; to observe what was learned, give one of {_WAYS}")
+    try:
+        held_out = load_observations(file, {})
+    except InputError as error:
+        if error.argument != "space":
+            raise
+        held_out = load_observations(file, dict(posterior.space.parameters))
+    design = held_out.points.design
+    if options.drawn_uniformly:
+        if design != "given":
+            raise click.UsageError(f"--drawn-uniformly: {file} says itself how it was drawn: {design}")
+        return replace(held_out, points=st.Points(held_out.theta, held_out.space, "uniform"))
+    return held_out
 
 
-def _plan(asked: Asked, posterior: LearnedPosterior) -> Plan | None:
-    """The plan in a file, or the one that the command `plan` makes."""
-    if asked.plan is not None:
-        return read_plan(asked.plan, posterior)
-    if asked.planned is None:
-        return None
-    from sateen.guarantee.plan import plan
-
-    level, confidence = promise(asked)
-    goal: dict[str, Any] = {"width": asked.width, "budget": asked.budget, "normaliser": asked.normaliser}
-    return plan(posterior, level=level, confidence=confidence, seed=PLAN_SEED, **goal)
-
-
-def _in_options(said: str, held_out: str) -> str:
-    """What the library says of its keywords, said of the options of the command."""
-    elsewhere = "; if these were drawn so elsewhere, say --drawn-uniformly" if "design 'given'" in said else ""
-    changes = {
-        r"pass allow_trivial=True": "say --allow-trivial",
-        r"method='(\w+)'": r"--method \1",
-        r"observe space\.uniform\(.*?\); .*": f"leave HELD_OUT out, and uniform points are observed{elsewhere}",
-        r"draw the points anew: space\.uniform\(n, seed=\.\.\.\), with": "draw the points anew, with",
-        r"; observe some points: st\.observe\(.*\)": "; observe some points",
-    }
-    for old, new in changes.items():
-        said = re.sub(old, new, said)
-    return re.sub(r"\bheld_out\b", lambda _: held_out, said)
+def _fresh(
+    options: CalibrateOptions,
+    request: CalibrateRequest,
+    posterior: FullPosterior,
+    plan: st.Plan | None,
+    model: st.Model,
+    formula: st.Formula,
+) -> st.Observations:
+    """Fresh observations at uniform points of what the training observed; kept, if asked, before the calibration."""
+    points, runs = (plan.points, plan.runs) if plan else (options.points or 0, options.runs or 0)
+    request.check_points(points)
+    provenance = posterior.training.observations.provenance
+    names = ("max_events", "max_time", "max_population")
+    caps = {name: provenance[name] for name in names if provenance.get(name) is not None}
+    with keeping(options.observations):
+        held_out = st.observe_held_out(
+            model, formula, posterior.space, points, runs, seed=options.seed, progress=Bar(), **caps
+        )
+    if options.observations is not None:
+        write_observations(held_out, options.observations)
+    return held_out
 
 
-def _tell(asked: Asked, seed: int | None, plan: Plan | None, guarantee: Guarantee, bound: ErrorBound) -> None:
+def _question(training: st.Observations) -> tuple[st.Model, st.Formula]:
+    """The model and the formula that the training observed, if its observations have all of them."""
+    text, asked, end = (training.provenance.get(key) for key in ("model", "formula", "end"))
+    why = "its observations do not tell the model"
+    if isinstance(text, str):
+        why = f"it was a {text}" if text.startswith("black box") else "its model cannot be read back from its text"
+    if isinstance(text, str) and isinstance(asked, str):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ModelWarning)
+                model = st.Model.parse(text)
+            formula = st.stl(asked, end=end)
+        except SateenError:
+            pass
+        else:
+            if (str(model), str(formula)) == (text, asked):
+                return model, formula
+    raise InputError(
+        f"what the posterior was learned from cannot be observed again: {why}",
+        remedy="observe uniform points yourself, and give the file as HELD_OUT",
+    )
+
+
+def _read_plan(file: str, posterior: FullPosterior) -> st.Plan:
+    """The plan that `sateen plan` wrote to a file, for a posterior with the same training."""
+    import msgspec
+
+    with reading(file), open(file, encoding="utf-8") as stream:
+        try:
+            content = json.load(stream)
+        except (ValueError, RecursionError):
+            raise InputError(f"{file} is no plan: `sateen plan` writes one, in JSON") from None
+    try:
+        seconds = float("nan") if content["seconds"] is None else content["seconds"]
+        plan = msgspec.convert({**content, "seconds": seconds}, st.Plan)
+        CalibrateRequest.of(plan=plan)
+        valid = all(1 <= count <= _MOST for count in (plan.points, plan.runs)) and "training" in content
+    except (KeyError, TypeError, InputError, msgspec.ValidationError):
+        valid = False
+    if not valid:
+        raise InputError(f"{file} holds no valid plan; `sateen plan -o` writes one")
+    if content["training"] != posterior.training.fingerprint:
+        raise InputError(f"{file} was planned for a posterior of another training, and is invalid here; plan again")
+    return plan
+
+
+def _show(options: CalibrateOptions, plan: st.Plan | None, guarantee: st.Guarantee, bound: st.ErrorBound) -> None:
     """The claim, how it was made, how wide its intervals are beside the posterior's own, and the bound on the error."""
-    from sateen.core.text import percent
-
     space, level = guarantee.space, guarantee.level
     points = space.sobol(_SHOWN_AT, seed=0) if space.names else space.points({})
     width = float(guarantee.predict(points).width.mean())
     believed = float(guarantee.posterior.predict(points, level=level).width.mean())
-    files = [file for file in (asked.observations, asked.plot, asked.target) if file]
-    if asked.as_json:
-        content: dict[str, Any] = {"file": asked.file, "held_out": asked.held_out, "seed": seed}
-        content |= {"plan": plan and plan.content(), **guarantee_content(guarantee)}
-        content |= {"mean_width": width, "credible_width": believed}
-        content["error_bound"] = {"value": bound.value, "empirical": bound.empirical, "claim": bound.claim.content()}
-        print_json({**content, "files": files})
-        return
-    own = f"the posterior's own {percent(level)} intervals, a belief, have {believed:.3g}"
-    lines = [f"{asked.file}, {asked.held_out or f'observed with the seed {seed}'}"]
-    lines += [f"the plan: {plan}"] if plan else []
-    lines += ["", f"{guarantee.method}: {guarantee.claim}", str(guarantee.calibration)]
-    lines += [f"mean width over the space {width:.3g}; {own}", f"{bound.claim.by}: {bound}", ""]
-    click.echo("\n".join([*lines, *files]))
+    files = [file for file in (options.observations, options.plot, options.target) if file]
+    seed = None if options.held_out else options.seed
+
+    def content() -> dict[str, object]:
+        about: dict[str, object] = {"file": options.file, "held_out": options.held_out, "seed": seed}
+        about |= {"plan": plan and plan.content(), **guarantee_content(guarantee)}
+        about |= {"mean_width": width, "credible_width": believed, "files": files}
+        error = {"value": bound.value, "empirical": bound.empirical, "claim": bound.claim.content()}
+        return {**about, "error_bound": error}
+
+    def lines() -> Iterator[str]:
+        yield f"{options.file}, {options.held_out or f'observed with the seed {seed}'}"
+        if plan:
+            yield f"the plan: {plan}"
+        yield from ("", f"{guarantee.method}: {guarantee.claim}", str(guarantee.calibration))
+        credible = f"the posterior's own {percent(level)} intervals, a belief, have {believed:.3g}"
+        yield f"mean width over the space {width:.3g}; {credible}"
+        yield from (f"{bound.claim.by}: {bound}", "", *files)
+
+    show(options.as_json, content, lines)

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from sateen.cli.files import warn, write
-from sateen.cli.options import AT, CONST, END, JSON, PLOT, SEED, output
-from sateen.cli.sources import asked, opened
-from sateen.cli.text import aligned, explanation_content, number, path_content, print_json
+import sateen as st
+from sateen.cli.options import AT, CONST, COUNT, END, JSON, MAX_EVENTS, PLOT, SEED, property_option, written
+from sateen.cli.output import number, print_json, run_content, shortened, warn, write_run
+from sateen.cli.progress import Bar
+from sateen.cli.sources import load_model, read_property
 from sateen.core.errors import ExactError
+from sateen.core.registry import call_provider
+from sateen.core.text import percent, values_text
 
 if TYPE_CHECKING:
-    from sateen.core.path import Path
-    from sateen.logic.formula import Formula
     from sateen.logic.properties import Property
-    from sateen.model.model import Model
-    from sateen.sampling.estimate import Estimate
 
 __all__ = ["check"]
 
-_SHOWN_ROWS: Final = 10  # at each end of the table of a run
-_COUNT: Final = click.IntRange(1)
-_REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
+_OPTIONS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
 
 
-@click.command(short_help="How probable it is that a run satisfies a formula.")
+@click.command()
 @click.argument("model")
-@click.option(
-    "-p", "--property", "text", required=True, metavar="FORMULA|FILE[:NAME]", help="What a run is to satisfy."
-)
+@property_option("What a run is to satisfy.", required=True)
 @AT
 @CONST
-@click.option("--runs", type=_COUNT, metavar="N", help="Make N runs; 10000 if nothing else is said.")
+@click.option("--runs", type=COUNT, metavar="N", help="Make N runs; by default 10000.")
 @click.option("--width", type=float, metavar="W", help="Make as many runs as an interval of width W needs.")
 @click.option("--test", metavar="'P>0.3'", help="Make as many runs as a yes or no needs.")
 @click.option(
@@ -50,12 +46,12 @@ _REMEDIES: Final = {"max_events": "--max-events", "max_time": "--max-time"}
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="How often intervals cover.")
 @SEED
 @END
-@click.option("--max-runs", type=_COUNT, default=10_000_000, metavar="N", help="The most runs for a width or a test.")
-@click.option("--max-events", type=_COUNT, default=1_000_000, metavar="N", help="A run is undecided after N jumps.")
+@click.option("--max-runs", type=COUNT, default=10_000_000, metavar="N", help="The most runs for a width or a test.")
+@MAX_EVENTS
 @click.option("--max-time", type=float, default=math.inf, metavar="T", help="A run is undecided at time T.")
 @click.option("--exact", "exactly", is_flag=True, help="Also compute the probability, where the model is finite.")
 @click.option("--replay", type=click.IntRange(0), metavar="RUN", help="Also show one of the runs, counted from 0.")
-@click.option("--csv", callback=output, metavar="FILE", help="Write the replayed run as a table.")
+@click.option("--csv", callback=written, metavar="FILE", help="Write the replayed run as a table.")
 @PLOT
 @JSON
 def check(
@@ -80,7 +76,7 @@ def check(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Estimate how probable it is that a run of the MODEL in a file satisfies a formula.
+    """Estimate the probability that a run of the MODEL in a file satisfies a formula.
 
     The exit code is 0 whatever the answer. Run RUN of --replay is the very one that was counted. A property may be one
     of a file, FILE.props:NAME, or FILE.props:2 by its place there; P>=0.9 [ ... ] is a test, if --runs and --width do
@@ -95,19 +91,14 @@ def check(
         raise click.UsageError("--runs, --width and --test each say how many runs to make; give one of them")
     if replay is None and (csv or plot):
         raise click.UsageError("--csv and --plot show a single run; say which with --replay RUN")
-
-    from sateen.cli.progress import Bar
-    from sateen.sampling.estimate import estimate
-
-    source = opened(model, constants)
+    source = load_model(model, constants)
     system = source.model
-    warn(system)
     values = system.values(at)
-    asking = asked(source, values, text, end)
-    formula = asking.formula
+    question = read_property(source, values, text, end)
+    formula = question.formula
     if runs is None and width is None and test is None:
-        test = _test(asking, indifference)
-    found = estimate(
+        test = _test(question, indifference)
+    estimate = st.estimate(
         system,
         formula,
         at,
@@ -123,99 +114,87 @@ def check(
         max_time=max_time,
         progress=Bar(),
     )
-    content: dict[str, Any] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
-    content |= {"property": asking.name or None, "comparison": asking.comparison, "bound": asking.bound}
-    content |= {"horizon": formula.horizon, "seed": seed, **_content(found)}
-    if not as_json:  # what took long to find is not lost if something goes wrong hereafter
-        given = ", ".join([f"seed {seed}", *(f"{name} = {number(value)}" for name, value in values.items())])
-        click.echo(f"{model}, {given}\n{f'{asking.name}: ' if asking.name else ''}{formula}\n")
-        for line in _lines(found, {"max_events": max_events, "max_time": max_time}):
-            click.echo(line)
+    content: dict[str, object] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
+    content |= {"property": question.name or None, "comparison": question.comparison, "bound": question.bound}
+    content |= {"horizon": formula.horizon, "seed": seed, **_content(estimate)}
+    if not as_json:  # printed at once: a failure in what follows does not lose a long estimate
+        name = f"{question.name}: " if question.name else ""
+        click.echo(f"{model}, seed {seed}{', ' * bool(values)}{values_text(values)}\n{name}{formula}\n")
+        click.echo("\n".join(_lines(estimate, {"max_events": max_events, "max_time": max_time})))
     if exactly:
         probability, refusal = _exact(system, formula, at)
         content |= {"exact": probability, "exact_refused": refusal or None}
         if not as_json:
-            click.echo(_exact_line(found, probability, refusal))
+            click.echo(_exact_line(estimate, probability, refusal))
     files: list[str] = []
     if replay is not None:
-        from sateen.cli.progress import Bar
-        from sateen.engine.run import follow
-        from sateen.logic.monitor import explain
-
-        limits: dict[str, Any] = {"max_events": max_events, "max_time": max_time}
-        path = follow(system, formula, at, seed=seed, run=replay, **limits, progress=Bar())
-        explanation = explain(formula, path)
-        files = write(path, explanation, csv, plot)
-        content["replay"] = {"run": replay, "path": path_content(path), **explanation_content(explanation)}
+        caps = {"max_events": max_events, "max_time": max_time}
+        path = call_provider("follow a run", system, formula, at, seed=seed, run=replay, progress=Bar(), **caps)
+        assert isinstance(path, st.Path)
+        explanation = st.explain(formula, path)
+        files = write_run(path, explanation, csv, plot)
+        content["replay"] = {"run": replay, **run_content(path, explanation)}
         if not as_json:
-            stranger = ", which was not among them" if replay >= found.runs + found.planning else ""
-            table = [] if files else [*_table(path), ""]
-            click.echo("\n".join(["", f"run {replay}{stranger}", *table, str(explanation), *files]))
+            stranger = ", which was not among them" if replay >= estimate.runs + estimate.planning else ""
+            shown = [] if files else [*_table(path), ""]
+            click.echo("\n".join(["", f"run {replay}{stranger}", *shown, str(explanation), *files]))
     if as_json:
         print_json({**content, "files": files})
 
 
-def _test(asking: Property, indifference: float) -> str | None:
+def _test(question: Property, indifference: float) -> str | None:
     """The test that a property with a bound asks for, if runs can answer it: they cannot tell 1 from nearly 1."""
-    if asking.comparison is None or asking.bound is None:
+    if question.comparison is None or question.bound is None:
         return None
-    asked = f"P {asking.comparison} {asking.bound!r}"
-    if asking.bound - indifference > 0.0 and asking.bound + indifference < 1.0:
-        return asked
-    near = f"{asking.bound:g} ± {indifference:g} does not lie between 0 and 1"
-    click.echo(f"warning: {asked} is not tested, for {near}; runs are counted", err=True)
+    test = f"P {question.comparison} {question.bound!r}"
+    if question.bound - indifference > 0.0 and question.bound + indifference < 1.0:
+        return test
+    near = f"{question.bound:g} ± {indifference:g} does not lie between 0 and 1"
+    warn(f"{test} is not tested, for {near}; runs are counted")
     return None
 
 
-def _exact(model: Model, formula: Formula, theta: Mapping[str, float]) -> tuple[float | None, str]:
+def _exact(model: st.Model, formula: st.Formula, theta: Mapping[str, float]) -> tuple[float | None, str]:
     """The probability, or why it cannot be computed."""
-    from sateen.engine.exact import exact
-
     try:
-        return float(exact(model, formula, theta)[0]), ""
+        return float(st.exact(model, formula, theta)[0]), ""
     except ExactError as error:
         return None, str(error)
 
 
-def _exact_line(found: Estimate, probability: float | None, refusal: str) -> str:
+def _exact_line(estimate: st.Estimate, probability: float | None, refusal: str) -> str:
     if probability is None:
         return f"not exact: {refusal}"
-    inside = found.lower <= probability <= found.upper
+    inside = estimate.lower <= probability <= estimate.upper
     return f"exact: P = {probability:.10f}, {'inside' if inside else 'outside'} the interval"
 
 
-def _lines(found: Estimate, caps: Mapping[str, float]) -> Iterator[str]:
+def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     """The estimate in words."""
-    least, most = (count / found.runs for count in (found.satisfied, found.satisfied + found.undecided))
-    shown = f"P = {least:.6g}" if least == most else f"P is between {least:.6g} and {most:.6g} as counted"
-    yield f"{shown}: {found.satisfied:,} of {found.runs:,} runs satisfy it"
-    for reason, count in found.reasons.items():
-        remedy = f"; {_REMEDIES[reason]} may be raised" if reason in _REMEDIES else ""
+    least, most = (count / estimate.runs for count in (estimate.satisfied, estimate.satisfied + estimate.undecided))
+    value = f"P = {least:.6g}" if least == most else f"P is between {least:.6g} and {most:.6g} as counted"
+    yield f"{value}: {estimate.satisfied:,} of {estimate.runs:,} runs satisfy it"
+    for reason, count in estimate.reasons.items():
+        remedy = f"; {_OPTIONS[reason]} may be raised" if reason in _OPTIONS else ""
         yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
-    yield str(found)
-    belief = f"P is from {found.bayes_lower:.4g} to {found.bayes_upper:.4g} with probability {100 * found.level:.10g} %"
-    yield f"Bayes: {belief}, if all values were equally likely before"
-    planning = f" and {found.planning:,} to plan them" if found.planning else ""
-    rate = f"{found.events / max(found.seconds, 1e-9) / 1e6:.3g} million a second"
-    yield f"{found.runs:,} runs{planning}: {found.events:,} events in {found.seconds:.3g} s, {rate}"
+    yield str(estimate)
+    belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"
+    yield f"Bayes: {belief} {percent(estimate.level)}, if all values were equally likely before"
+    planning = f" and {estimate.planning:,} to plan them" if estimate.planning else ""
+    rate = f"{estimate.events / max(estimate.seconds, 1e-9) / 1e6:.3g} million a second"
+    yield f"{estimate.runs:,} runs{planning}: {estimate.events:,} events in {estimate.seconds:.3g} s, {rate}"
 
 
-def _content(found: Estimate) -> dict[str, Any]:
-    """The estimate as plain data; JSON knows no NaN."""
-    from dataclasses import fields
-
-    content = {each.name: getattr(found, each.name) for each in fields(found)}
-    unknown = math.isnan(found.probability)
-    content |= {"claim": found.claim.content(), "reasons": dict(found.reasons)}
-    return {**content, "probability": None if unknown else found.probability}
+def _content(estimate: st.Estimate) -> dict[str, object]:
+    """The estimate as plain data; JSON has no NaN."""
+    content = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
+    probability = None if math.isnan(estimate.probability) else estimate.probability
+    content |= {"probability": probability, "reasons": dict(estimate.reasons), "claim": estimate.claim.content()}
+    return content
 
 
-def _table(path: Path) -> list[str]:
+def _table(path: st.Path) -> list[str]:
     """A line for every jump; of a long run, the first and the last ones."""
-    hidden = len(path) - 2 * _SHOWN_ROWS if len(path) > 2 * _SHOWN_ROWS + 1 else 0
-    shown = [row for row in range(len(path)) if not (hidden and _SHOWN_ROWS <= row < _SHOWN_ROWS + hidden)]
-    rows = [[f"{path.times[row]:.6g}", *map(number, path.states[row])] for row in shown]
-    lines = list(aligned([["time", *path.species], *rows], str.rjust))
-    if hidden:
-        lines.insert(1 + _SHOWN_ROWS, f"… {hidden:,} more, which --csv FILE writes …")
+    rows = [[f"{time:.6g}", *map(number, state)] for time, state in zip(path.times, path.states, strict=True)]
+    lines = shortened(["time", *path.species], rows, "--csv FILE")
     return [*lines, "absorbed: nothing happens any more" if path.absorbed else f"known until {number(path.end)}"]

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sateen.cli.files import warn
+import sateen as st
 from sateen.cli.inspect import plausible_ranges
-from sateen.cli.options import AT, CONST, END, JSON, output
-from sateen.cli.ranges import ranges
-from sateen.cli.sources import Source, asked, opened
-from sateen.cli.text import number, print_json
+from sateen.cli.options import AT, CONST, END, JSON, SEED, VARY, check_once, property_option, target_option
+from sateen.cli.output import number, show
+from sateen.cli.sources import Source, load_model, read_property
 from sateen.core.errors import InputError, nearest
+from sateen.core.text import plural
 
 if TYPE_CHECKING:
-    from sateen.core.space import Range
     from sateen.logic.properties import Property
-    from sateen.model.model import Model
 
 __all__ = ["init"]
 
@@ -37,49 +35,33 @@ _TEST: Final = (200, 1000)  # points, and runs at each
 _MOST_FOR_EP: Final = 1024  # points, for ep-gp takes cubic time in them
 
 
-def _target(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
-    if file is not None and not file.lower().endswith(".toml"):
-        raise click.BadParameter(f"{file!r} is to hold a study: end the name in .toml")
-    return output(ctx, option, file)
-
-
 @dataclass(frozen=True, slots=True)
 class _Study:
-    """All that the file says."""
+    """What the file says."""
 
     name: str
     model: str  # its file, as seen from the study
     constants: Mapping[str, float]
-    system: Model
-    vary: Mapping[str, Range]
+    system: st.Model
+    vary: Mapping[str, st.Range]
     fixed: Mapping[str, float]
     properties: Mapping[str, Property]
     seed: int
 
 
-@click.command(short_help="A study file for a model, with comments, ready to run.")
+@click.command()
 @click.argument("model")
-@click.option("--vary", multiple=True, callback=ranges, metavar="a=0:1", help="A range, or a=0.1:10:log; repeatable.")
-@click.option(
-    "-p",
-    "--property",
-    "texts",
-    required=True,
-    multiple=True,
-    metavar="FORMULA|FILE[:NAME]",
-    help="What a run is to satisfy; repeatable.",
-)
+@VARY
+@property_option("What a run is to satisfy; repeatable.", required=True, several=True)
 @AT
 @CONST
 @END
-@click.option("--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="The seed of the study.")
-@click.option(
-    "-o", "--output", "target", callback=_target, metavar="STUDY.toml", help="Where to; by default MODEL.toml."
-)
+@SEED
+@target_option("study", "STUDY.toml", text="Where to; by default MODEL.toml.")
 @JSON
 def init(
     model: str,
-    vary: Mapping[str, Range],
+    vary: Mapping[str, st.Range],
     texts: Sequence[str],
     at: Mapping[str, float],
     constants: Mapping[str, float],
@@ -97,14 +79,14 @@ def init(
     sateen init examples/sir.sateen --vary beta=0.005:0.3 -p "(I > 0) U[100, 120] (I == 0)" -o sir.toml
     sateen init examples/queue.prism --const capacity=10,T=20 --vary arrival=0.5:3 -p examples/queue.props:full
     """
-    source = opened(model, constants)
+    source = load_model(model, constants)
     system = source.model
-    warn(system)
+    check_once(vary, at)
     _check_names(system, vary, at)
     stem = re.sub(r"[^A-Za-z0-9_-]+", "_", os.path.splitext(os.path.basename(model))[0])[:60].lstrip("-") or "study"
     file = target or f"{stem}.toml"
     if os.path.lexists(file):
-        raise InputError(f"{file} is there already, and is not overwritten\n  give another name with -o")
+        raise InputError(f"{file} exists, and is not overwritten", remedy="give another name with -o")
     study = _Study(
         name=stem,
         model=os.path.relpath(model, os.path.dirname(file) or ".").replace(os.sep, "/"),
@@ -116,20 +98,18 @@ def init(
         seed=seed,
     )
     _write(file, "".join(f"{line}\n" for line in _lines(study, file)))
-    if as_json:
-        formulas = {name: str(each.formula) for name, each in study.properties.items()}
-        print_json({"model": model, "file": file, "vary": list(vary), "properties": formulas})
-        return
-    if not vary:
-        click.echo(f"choose in [space] what varies, then: sateen run {file}")
-    click.echo(file)
+    formulas = {name: str(each.formula) for name, each in study.properties.items()}
+    advice = [] if vary else [f"choose in [space] what varies, then: sateen run {file}"]
+    show(
+        as_json,
+        lambda: {"model": model, "file": file, "vary": list(vary), "properties": formulas},
+        lambda: [*advice, file],
+    )
 
 
-def _check_names(model: Model, vary: Mapping[str, Range], at: Mapping[str, float]) -> None:
+def _check_names(model: st.Model, vary: Mapping[str, st.Range], at: Mapping[str, float]) -> None:
     """Every name is a parameter of the model, and is given once; and none is left without a value, if some vary."""
     known = [parameter.name for parameter in model.parameters]
-    if twice := [name for name in at if name in vary]:
-        raise click.UsageError(f"{twice[0]} is in --vary and in --at: either it varies or it is fixed")
     if not known:
         raise InputError(
             "this model has no parameter that could vary; write constants as parameters, or leave them open"
@@ -141,33 +121,34 @@ def _check_names(model: Model, vary: Mapping[str, Range], at: Mapping[str, float
     for parameter in model.parameters if vary else ():
         if parameter.default is None and parameter.name not in (*vary, *at):
             ways = f"--vary {parameter.name}=0.1:10 or --at {parameter.name}=1"
-            raise InputError(f"the parameter {parameter.name} has no value\n  give it a range or a number: {ways}")
+            problem = f"the parameter {parameter.name} has no value"
+            raise InputError(problem, remedy=f"give it a range or a number: {ways}")
 
 
 def _properties(
-    source: Source, texts: Sequence[str], end: float | None, vary: Mapping[str, Range], at: Mapping[str, float]
+    source: Source, texts: Sequence[str], end: float | None, vary: Mapping[str, st.Range], at: Mapping[str, float]
 ) -> dict[str, Property]:
     """The properties by the names that they have in the study."""
     model = source.model
     chosen = {each.name: 1.0 if each.default is None else each.default for each in model.parameters}
     chosen |= {name: one.low for name, one in vary.items()} | dict(at)
     values = model.values(chosen)
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     if vary:
         within = {name: one.low + _INSIDE * (one.high - one.low) for name, one in vary.items()}
         model.initial(model.values({**chosen, **within}))  # a count that only some values make whole is found here
     for place, text in enumerate(texts):
-        asking = asked(source, values, text, end)
-        for name in asking.formula.species:
+        question = read_property(source, values, text, end)
+        for name in question.formula.species:
             if name not in model.names:
                 hint = nearest(name, model.names) or f"it has {', '.join(model.names[:10])}"
                 raise InputError(f"{text}: the model has no {name}; {hint}")
         usual = "property" if len(texts) == 1 else f"property_{place + 1}"
-        name = asking.name.rpartition(":")[2] or usual
-        if name in found:
+        name = question.name.rpartition(":")[2] or usual
+        if name in properties:
             raise InputError(f"two properties are called {name}; give each once")
-        found[name] = asking
-    return found
+        properties[name] = question
+    return properties
 
 
 def _write(file: str, text: str) -> None:
@@ -201,16 +182,15 @@ def _lines(study: _Study, file: str) -> Iterator[str]:
     yield from ("", "[property]", *_property_lines(study.properties))
     yield from ("", "[observe]")
     train = f'train     = {{ design = "sobol", points = {points}, runs = {_RUNS} }}'
-    yield _noted(train, f"for {dimension} parameter{'s' * (dimension > 1)}; more points, finer detail")
+    yield _noted(train, f"for {plural(dimension, 'parameter')}; more points, finer detail")
     yield _noted(f"calibrate = {{ budget = {_BUDGET} }}", "runs, which the planner splits into points")
     yield _noted(f'test      = {{ design = "uniform", points = {_TEST[0]}, runs = {_TEST[1]} }}', "for the scores only")
     yield from ("", "[learn]")
-    methods, others = ["svi-gp", "ep-gp"], ["svi-bnn", "laplace-net"]
+    learners, others = ["svi-gp", "ep-gp"], ["svi-bnn", "laplace-net"]
     if points > _MOST_FOR_EP:
-        others.insert(0, methods.pop())
-    yield _noted(
-        f"methods = [{', '.join(map(_quoted, methods))}]", f"the first one is guaranteed; also {', '.join(others)}"
-    )
+        others.insert(0, learners.pop())
+    names = ", ".join(map(_quoted, learners))
+    yield _noted(f"learners = [{names}]", f"the first one is guaranteed; also {', '.join(others)}")
     yield from ("", "[guarantee]", _noted('method = "lift"', "intervals for the probability itself"))
     yield _noted("level = 0.9", "the share of the space where they hold")
     yield _noted("confidence = 0.95", "how sure that is")
@@ -222,40 +202,35 @@ def _space_lines(study: _Study) -> Iterator[str]:
         yield "# Nothing varies yet. Take the # from one or more of these lines, and set the ends."
     for parameter in study.system.parameters:
         name, default = parameter.name, parameter.default
-        said = "no default" if default is None else f"the default is {number(default)}"
+        note = "no default" if default is None else f"the default is {number(default)}"
         if name in study.vary:
-            yield _noted(f"{_key(name)} = {_range_text(study.vary[name])}", said)
+            yield _noted(f"{_key(name)} = {_range_text(study.vary[name])}", note)
         elif name in study.fixed:
-            yield _noted(f"{_key(name)} = {number(study.fixed[name])}", f"fixed; {said}")
-        elif (found := proposed[name]) is not None:
-            yield _noted(f"# {_key(name)} = {_range_text(found)}", said)
+            yield _noted(f"{_key(name)} = {number(study.fixed[name])}", f"fixed; {note}")
+        elif (range_ := proposed[name]) is not None:
+            yield _noted(f"# {_key(name)} = {_range_text(range_)}", note)
         elif default is None:
             guess = f"# {_key(name)} = [{number(_GUESS[0])}, {number(_GUESS[1])}]"
             yield _noted(guess, "no default: give it a range that you know, or a number")
         else:
-            yield _noted(f"# {_key(name)} = {number(default)}", f"{said}; no range follows from it")
+            yield _noted(f"# {_key(name)} = {number(default)}", f"{note}; no range follows from it")
 
 
 def _property_lines(properties: Mapping[str, Property]) -> Iterator[str]:
-    for name, asking in properties.items():
-        formula = _quoted(str(asking.formula))
-        end = asking.formula.end
-        said = (
-            f"{_key(name)} = {formula}"
-            if end is None
-            else f"{_key(name)} = {{ formula = {formula}, end = {number(end)} }}"
-        )
-        notes = [asking.name] if asking.name else []
-        if asking.comparison is not None:
-            notes.append(f"asked is whether P {asking.comparison} {number(asking.bound or 0.0)}")
-        if asking.formula.horizon == float("inf"):
+    for name, question in properties.items():
+        formula, end = _quoted(str(question.formula)), question.formula.end
+        value = formula if end is None else f"{{ formula = {formula}, end = {number(end)} }}"
+        notes = [question.name] if question.name else []
+        if question.comparison is not None:
+            notes.append(f"asked is whether P {question.comparison} {number(question.bound or 0.0)}")
+        if question.formula.horizon == float("inf"):
             notes.append("without a last time: runs that go on for long are undecided")
-        yield _noted(said, "; ".join(notes))
+        yield _noted(f"{_key(name)} = {value}", "; ".join(notes))
 
 
-def _range_text(found: Range) -> str:
-    ends = f"[{number(found.low)}, {number(found.high)}]"
-    return ends if found.scale == "linear" else f'{{ range = {ends}, scale = "log" }}'
+def _range_text(range_: st.Range) -> str:
+    ends = f"[{number(range_.low)}, {number(range_.high)}]"
+    return ends if range_.scale == "linear" else f'{{ range = {ends}, scale = "log" }}'
 
 
 def _noted(line: str, note: str) -> str:

@@ -2,76 +2,102 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Final, Literal, Union, get_args, get_origin
 
 import click
 
-from sateen.cli.files import replacing
+import sateen as st
 from sateen.cli.learned import learned_content, learned_lines
-from sateen.cli.options import AT, CONST, END, JSON, PLOT, SEED, output
-from sateen.cli.ranges import ranges, ranges_or_numbers
-from sateen.cli.recipes import METHODS, recipe, settings
-from sateen.cli.sources import DESIGNS, observed, stored_observations, write_observations
-from sateen.cli.text import print_json
+from sateen.cli.options import (
+    AT,
+    CONST,
+    COUNT,
+    END,
+    JSON,
+    MAX_EVENTS,
+    OBSERVATIONS,
+    PLOT,
+    SEED,
+    VARY,
+    check_files,
+    check_once,
+    given,
+    property_option,
+    ranges_or_numbers,
+    target_option,
+    texts_by_name,
+    usage,
+    written,
+)
+from sateen.cli.output import agree, draw, show
+from sateen.cli.progress import Bar
+from sateen.cli.sources import keeping, load_model, load_observations, read_property, write_observations
 from sateen.core.errors import InputError
+from sateen.core.seeds import stream_seed
+from sateen.learning.registry import LEARNERS, make_learner
 
 if TYPE_CHECKING:
-    from sateen.core.observations import Observations
-    from sateen.core.space import Range
-    from sateen.learning.posterior import LearnedPosterior
+    from sateen.core.prediction import Learner
 
-__all__ = ["learn"]
+__all__ = ["learn", "learner_of"]
 
-_PATIENCE: Final = 600.0  # seconds that a fit may take without being asked about
-_COUNT: Final = click.IntRange(1)
-_POINTS: Final = 400
-_RUNS: Final = 50
-_MAX_EVENTS: Final = 1_000_000
+_PATIENCE: Final = 600.0  # seconds that a fit may take without a question
 _OF_A_MODEL: Final = ("vary", "at", "constants", "end", "design", "points", "runs", "observations", "max_events")
+_WORDS: Final[Mapping[object, Mapping[str, bool | None]]] = {
+    NoneType: {"none": None},
+    bool: {"true": True, "false": False},
+}
 
 
-def _target(ctx: click.Context, option: click.Parameter, file: str) -> str:
-    """The file for the posterior, by whose name the other commands know it."""
-    if not file.lower().endswith(".safetensors"):
-        raise click.BadParameter(f"{file!r} is to hold a posterior: end the name in .safetensors")
-    output(ctx, option, file)
-    return file
+def _settings(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """What `--set name=value` gives, by name; the values are read once the learner is known."""
+    return texts_by_name(iter(texts), "NAME=VALUE, such as batch=100")
 
 
-@click.command(short_help="Learn the probability over a whole space.")
+def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(f"--method is now called --learner: write --learner {value}")
+
+
+@click.command()
 @click.argument("source", metavar="OBSERVATIONS|MODEL")
-@click.option("-o", "--output", "target", required=True, callback=_target, metavar="FILE.safetensors", help="Where to.")
-@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True, help="How to learn.")
-@click.option("--inputs", type=click.Choice(["auto", "log", "linear"]), help="On which scale parameters are looked at.")
-@click.option("--kernel", type=click.Choice(["matern", "rbf"]), help="How smooth f is, for a Gaussian process.")
-@click.option("--inducing", type=_COUNT, metavar="N", help="At most N inducing points, for a Gaussian process.")
-@click.option("--set", "rest", multiple=True, callback=settings, metavar="a=1", help="Another setting; repeatable.")
+@target_option("posterior", "FILE.safetensors", required=True)
+@click.option(
+    "--learner",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help=f"The learner: default chooses one of {', '.join(LEARNERS.builtin)}; or package:Class.",
+)
+@click.option("--method", hidden=True, expose_value=False, callback=_renamed)
+@click.option("--inputs", metavar="auto|log|linear", help="On which scale the learner takes parameters.")
+@click.option("--kernel", metavar="matern|rbf", help="How smooth f is, for a Gaussian process.")
+@click.option("--inducing", type=COUNT, metavar="N", help="At most N inducing points, for a Gaussian process.")
+@click.option("--set", "rest", multiple=True, callback=_settings, metavar="a=1", help="Another setting; repeatable.")
 @click.option("--space", multiple=True, callback=ranges_or_numbers, metavar="a=0:1", help="The space of a bare CSV.")
-@click.option("-p", "--property", "text", metavar="FORMULA|FILE[:NAME]", help="Observe a MODEL first, for this.")
-@click.option("--vary", multiple=True, callback=ranges, metavar="a=0:1", help="A range, or a=0.1:10:log; repeatable.")
+@property_option("Observe a MODEL first, for this.")
+@VARY
 @AT
 @CONST
 @END
-@click.option("--design", type=click.Choice(DESIGNS), default="sobol", show_default=True, help="How points are spread.")
 @click.option(
-    "--points",
-    type=_COUNT,
-    default=_POINTS,
+    "--design",
+    type=click.Choice(["sobol", "uniform", "latin", "grid"]),
+    default="sobol",
     show_default=True,
-    metavar="N",
-    help="How many; along each axis of a grid.",
+    help="How points are spread.",
 )
-@click.option("--runs", type=_COUNT, default=_RUNS, show_default=True, metavar="N", help="How many at each point.")
-@click.option("--max-events", type=_COUNT, default=_MAX_EVENTS, metavar="N", help="A run is undecided after N jumps.")
 @click.option(
-    "--observations", callback=output, metavar="FILE", help="Keep what was observed, as .csv or else .safetensors."
+    "--points", type=COUNT, default=400, show_default=True, metavar="N", help="How many; along each axis of a grid."
 )
+@click.option("--runs", type=COUNT, default=50, show_default=True, metavar="N", help="How many at each point.")
+@MAX_EVENTS
+@OBSERVATIONS
 @SEED
-@click.option(
-    "--checkpoint", callback=output, metavar="FILE", help="Go on from here if it is there; else keep it here."
-)
+@click.option("--checkpoint", callback=written, metavar="FILE", help="Continue from this file, or keep progress in it.")
 @click.option("--yes", is_flag=True, help="Do not ask before a fit that takes more than ten minutes.")
 @PLOT
 @JSON
@@ -80,14 +106,14 @@ def learn(
     ctx: click.Context,
     source: str,
     target: str,
-    method: str,
+    learner: str,
     inputs: str | None,
     kernel: str | None,
     inducing: int | None,
     rest: Mapping[str, str],
-    space: Mapping[str, Range | float],
+    space: Mapping[str, st.Range | float],
     text: str | None,
-    vary: Mapping[str, Range],
+    vary: Mapping[str, st.Range],
     at: Mapping[str, float],
     constants: Mapping[str, float],
     end: float | None,
@@ -110,97 +136,108 @@ def learn(
 
     \b
     sateen learn examples/sir.sateen -p "(I > 0) U[100, 120] (I == 0)" --vary beta=0.005:0.3 -o sir.safetensors
-    sateen learn runs.csv --space beta=0.005:0.3 --method ep-gp --kernel rbf -o sir.safetensors --plot sir.svg
+    sateen learn runs.csv --space beta=0.005:0.3 --learner ep-gp --kernel rbf -o sir.safetensors --plot sir.svg
     """
-    _check_files({"-o": target, "--observations": observations, "--checkpoint": checkpoint, "--plot": plot})
+    check_files({"-o": target, "--observations": observations, "--checkpoint": checkpoint, "--plot": plot})
     named = {"inputs": inputs, "kernel": kernel, "inducing": inducing}
-    given = {name: str(value) for name, value in named.items() if value is not None}
-    if twice := [name for name in rest if name in given]:
+    settings = {name: str(value) for name, value in named.items() if value is not None}
+    if twice := [name for name in rest if name in settings]:
         raise click.UsageError(f"{twice[0]} is given by --{twice[0]} and by --set; give it once")
-    chosen = recipe(method, {**given, **rest})
+    with usage():
+        chosen = learner_of(learner, {**settings, **rest})
+    if checkpoint is not None and "checkpoint" not in inspect.signature(chosen.fit).parameters:
+        raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
     if text is None:
-        _check_source(ctx)
-        seen = stored_observations(source, space)
+        if unused := given(ctx, _OF_A_MODEL):  # without a formula nothing is observed
+            raise click.UsageError(f"{unused[0]} says how a model is observed; say which formula, with -p FORMULA")
+        observed = load_observations(source, space)
     else:
         if space:
             raise click.UsageError("--space tells the space of a table; that of a model is given by --vary and --at")
         if not vary:
             raise click.UsageError("what varies? Give each parameter its range, as in --vary beta=0.005:0.3")
-        campaign: dict[str, Any] = {"end": end, "design": design, "points": points, "runs": runs}
-        campaign |= {"max_events": max_events, "seed": seed, "file": observations, "constants": constants}
-        seen = observed(source, text, vary, at, **campaign)
+        check_once(vary, at)
+        model = load_model(source, constants)
+        chosen_points = _designed(st.Space({**vary, **at}), design, points, stream_seed(seed, "training points"))
+        formula = read_property(model, model.model.values(chosen_points[0]), text, end).formula
+        with keeping(observations):
+            observed = st.observe(
+                model.model,
+                formula,
+                chosen_points,
+                runs,
+                seed=stream_seed(seed, "training runs"),
+                max_events=max_events,
+                progress=Bar(),
+            )
         if observations is not None:
-            write_observations(seen, observations)
-    if plot is not None and not seen.space.names:
-        raise InputError(f"--plot: no parameter varies in {seen.space!r}, so there is nothing to draw")
-    _ask(chosen, seen, yes)
-    posterior = _fitted(chosen, seen, seed, checkpoint)
+            write_observations(observed, observations)
+    if plot is not None and not observed.space.names:
+        raise InputError(f"--plot: no parameter varies in {observed.space!r}, so there is nothing to draw")
+    forecast = getattr(chosen, "forecast", None)
+    if forecast is not None and not yes:
+        agree(float(forecast(observed)), _PATIENCE, yes, ", or take fewer steps with --set")
+    posterior = st.learn(observed, chosen, seed=seed, progress=Bar(), checkpoint=checkpoint)
     posterior.save(target)
     if plot is not None:
         from sateen.plot import figures
 
-        with replacing(plot) as temporary:
-            figures.save(figures.learned(posterior), temporary)
+        draw(plot, figures.learned(posterior))
     files = [file for file in (observations, plot, target) if file]
-    if as_json:
-        print_json({"source": source, "seed": seed, **learned_content(posterior), "files": files})
-    else:
-        click.echo("\n".join([f"{source}, seed {seed}", *learned_lines(posterior), *files]))
+    show(
+        as_json,
+        lambda: {"source": source, "seed": seed, **learned_content(posterior), "files": files},
+        lambda: [f"{source}, seed {seed}", *learned_lines(posterior), *files],
+    )
     if posterior.record.interrupted:
         raise KeyboardInterrupt
 
 
-def _check_files(files: Mapping[str, str | None]) -> None:
-    seen: dict[str, str] = {}
-    for option, file in files.items():
-        if file is not None and file in seen:
-            raise click.UsageError(f"{seen[file]} and {option} are the same file, {file}; give them different names")
-        if file is not None:
-            seen[file] = option
+def _designed(space: st.Space, design: str, count: int, seed: int) -> st.Points:
+    if design == "grid":
+        return space.grid(count)
+    points: st.Points = getattr(space, design)(count, seed=seed)
+    return points
 
 
-def _check_source(ctx: click.Context) -> None:
-    """Without a formula nothing is observed, so what says how to observe would be ignored."""
-    from click.core import ParameterSource
-
-    for name in _OF_A_MODEL:
-        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            option = "--const" if name == "constants" else f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} says how a model is observed; say which formula, with -p FORMULA")
+def learner_of(name: str, settings: Mapping[str, str]) -> Learner:
+    """The learner with these settings, which are read by the types that it declares."""
+    return make_learner(name, settings, _read)
 
 
-def _ask(chosen: Any, seen: Observations, yes: bool) -> None:
-    """A fit that takes longer than a user expects is announced before, and begun only if that is all right."""
-    forecast = getattr(chosen, "forecast", None)
-    if yes or forecast is None:
-        return
-    seconds = float(forecast(seen))
-    if seconds <= _PATIENCE:
-        return
-    announced = f"this fit will take about {_duration(seconds)}"
-    if not sys.stdin.isatty():
-        raise InputError(f"{announced}; say --yes if that is all right, or take fewer steps with --set")
-    click.confirm(f"{announced}; begin?", abort=True, err=True)
+def _read(name: str, text: str, hint: object, declared: str) -> object:
+    try:
+        return _value(text, hint)
+    except ValueError:
+        raise InputError(f"{name}={text}: the setting {name} is of type {declared}", argument=name) from None
 
 
-def _fitted(chosen: Any, seen: Observations, seed: int, checkpoint: str | None) -> LearnedPosterior:
-    from sateen.cli.progress import Bar
+def _value(text: str, hint: object) -> object:
+    """A text as a value of a type; a ValueError if it is none.
 
-    if chosen is None:
-        from sateen.learning.default import learn as learn_by_default
-
-        return learn_by_default(seen, seed=seed, progress=Bar(), checkpoint=checkpoint)
-    fitted: LearnedPosterior = chosen.fit(seen, seed=seed, progress=Bar(), checkpoint=checkpoint)
-    return fitted
-
-
-def _duration(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> [_duration(seconds) for seconds in (780, 9_000, 300_000)]
-    ['13 minutes', '2.5 hours', '3.5 days']
+    >>> _value("0.3, 1", tuple[float, ...] | None), _value("none", int | None), _value("1e-3", float)
+    ((0.3, 1.0), None, 0.001)
+    >>> _value("1, 2; 3, 4", tuple[tuple[float, ...], ...])
+    ((1.0, 2.0), (3.0, 4.0))
     """
-    for size, unit in ((86_400.0, "days"), (3_600.0, "hours")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 60.0:.0f} minutes"
+    origin, options = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        for each in options:
+            try:
+                return _value(text, each)
+            except ValueError:
+                continue
+        raise ValueError(text)
+    if origin is tuple:
+        parts = text.strip("()[]").split(";" if get_origin(options[0]) is tuple else ",")
+        return tuple(_value(part.strip(), options[0]) for part in parts if part.strip())
+    if origin is Literal:
+        return options[[str(one) for one in options].index(text)]
+    if hint in (int, float, str):
+        return hint(text)
+    if hint is object:
+        return text  # of a learner that declares no types
+    words = _WORDS.get(hint, {})
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import click
 
-from sateen.cli.files import read_formula, write
+import sateen as st
 from sateen.cli.options import END, JSON, PLOT, pairs
-from sateen.cli.text import explanation_content, print_json
-from sateen.core.errors import InputError
+from sateen.cli.output import run_content, show, write_run
+from sateen.cli.sources import reading
 
 __all__ = ["monitor"]
 
 
-@click.command(short_help="Whether a run in a table satisfies a formula.")
+@click.command()
 @click.argument("formula")
 @click.argument("path", metavar="PATH.csv")
 @END
-@click.option("--constant", multiple=True, callback=pairs, metavar="T=10", help="The value of a name; repeatable.")
+@click.option("--constant", "constants", multiple=True, callback=pairs, metavar="T=10", help="A value; repeatable.")
 @click.option("--explain", "explained", is_flag=True, help="Show for every part of FORMULA when it holds.")
 @PLOT
 @JSON
@@ -26,7 +26,7 @@ def monitor(
     formula: str,
     path: str,
     end: float | None,
-    constant: Mapping[str, float],
+    constants: Mapping[str, float],
     explained: bool,
     plot: str | None,
     as_json: bool,
@@ -40,18 +40,13 @@ def monitor(
     \b
     sateen monitor "F[0, T] I == 0" run.csv --constant T=120 --explain
     """
-    from sateen.core.path import Path
-    from sateen.logic.monitor import explain
-    from sateen.logic.monitor import monitor as decide
-
-    asked = read_formula(formula, constant, end, "give it one, as in --constant T=10")
-    try:
-        known = Path.from_csv(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    explanation = explain(asked, known) if explained or plot or as_json else None
-    files = write(known, explanation, None, plot)
-    if as_json:
-        print_json({**explanation_content(explanation), "files": files})
-        return
-    click.echo("\n".join([str(explanation if explained else decide(asked, known)), *files]))
+    question = st.stl(formula, constants=constants, end=end)
+    with reading(path):
+        run = st.Path.from_csv(path)
+    explanation = st.explain(question, run) if explained or plot or as_json else None
+    files = write_run(run, explanation, None, plot)
+    show(
+        as_json,
+        lambda: {**run_content(None, explanation), "files": files},
+        lambda: [str(explanation if explained else st.monitor(question, run)), *files],
+    )

@@ -1,32 +1,78 @@
-"""Options that several commands have, and how they are read."""
+"""Options that several commands have, and how their values are read."""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
-from sateen.core.errors import InputError
+import sateen as st
+from sateen.core.errors import InputError, SpaceError
 
-__all__ = ["AT", "CONST", "END", "JSON", "PLOT", "SEED", "constants", "output", "pairs"]
+if TYPE_CHECKING:
+    from click.decorators import FC
+
+__all__ = [
+    "AT",
+    "CONST",
+    "COUNT",
+    "END",
+    "JSON",
+    "MAX_EVENTS",
+    "OBSERVATIONS",
+    "PLOT",
+    "SEED",
+    "VARY",
+    "as_option",
+    "check_files",
+    "check_once",
+    "constants",
+    "given",
+    "pairs",
+    "property_option",
+    "ranges_or_numbers",
+    "target_option",
+    "texts_by_name",
+    "usage",
+    "written",
+]
+
+COUNT: Final = click.IntRange(1)
+_RANGE: Final = "NAME=LOW:HIGH or NAME=LOW:HIGH:log, such as beta=0.005:0.3"
+
+
+def texts_by_name(texts: Iterator[str], form: str) -> dict[str, str]:
+    """What stands behind the last `=` of each text, by the name before it; `form` says what a text should be."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, _, value = (part.strip(" `") for part in text.rpartition("="))
+        if not name:
+            raise click.BadParameter(f"{text.strip()!r} is not {form}")
+        if name in values:
+            raise click.BadParameter(f"{name} is given twice")
+        values[name] = value
+    return values
+
+
+def _items(texts: tuple[str, ...]) -> Iterator[str]:
+    return (item for text in texts for item in text.split(","))
 
 
 def pairs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
     """The numbers in `a=1,b=2`, by name."""
+    form = "NAME=NUMBER, such as beta=0.12"
     values: dict[str, float] = {}
-    for item in (item for text in texts for item in text.split(",")):
-        name, _, number = (part.strip(" `") for part in item.rpartition("="))
+    for name, text in texts_by_name(_items(texts), form).items():
         try:
-            value = float(number)
+            values[name] = float(text)
         except ValueError:
-            name = ""
-        if not name:
-            raise click.BadParameter(f"{item.strip()!r} is not NAME=NUMBER, such as beta=0.12")
-        if name in values:
-            raise click.BadParameter(f"{name} is given twice")
-        values[name] = value
+            raise click.BadParameter(f"'{name}={text}' is not {form}") from None
     return values
 
 
@@ -38,8 +84,38 @@ def constants(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...
     )
 
 
-def output(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
-    """A file that can be written as far as its name tells; said before a long run, not after."""
+def ranges_or_numbers(
+    ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, st.Range | float]:
+    """The ranges in `a=1:2,b=0.1:10:log,c=5`, by name, and the numbers of parameters that are fixed."""
+    return {name: _range_or_number(name, text) for name, text in texts_by_name(_items(texts), _RANGE).items()}
+
+
+def _range_or_number(name: str, text: str) -> st.Range | float:
+    *ends, last = (part.strip() for part in text.split(":"))
+    scale = last if last in ("log", "linear") else ""
+    try:
+        numbers = [float(part) for part in (ends if scale else [*ends, last])]
+        if len(numbers) == 1 and not scale:
+            return numbers[0]
+        low, high = numbers
+        return st.Range(low, high, "log" if scale == "log" else "linear")
+    except SpaceError as error:
+        raise click.BadParameter(f"'{name}={text}': {error}") from None
+    except ValueError:
+        raise click.BadParameter(f"'{name}={text}' is not {_RANGE}") from None
+
+
+def _ranges(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, st.Range]:
+    values = ranges_or_numbers(ctx, option, texts)
+    for name, value in values.items():
+        if isinstance(value, float):
+            raise click.BadParameter(f"{name} has one value and does not vary: write {_RANGE}, or fix it with --at")
+    return {name: value for name, value in values.items() if not isinstance(value, float)}
+
+
+def written(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """The name of a file to write; what is wrong with it is told before a long run, not after."""
     if file is not None:
         if option.name == "plot" and not file.lower().endswith((".svg", ".pdf", ".png")):
             raise click.BadParameter(f"{file!r} is no figure: end the name in .svg, .pdf or .png")
@@ -48,8 +124,89 @@ def output(ctx: click.Context, option: click.Parameter, file: str | None) -> str
     return file
 
 
+def target_option(holds: str, metavar: str, *, required: bool = False, text: str = "Where to.") -> Callable[[FC], FC]:
+    """The option -o for a file that holds a posterior, a guarantee or a study, whose suffix the metavar shows."""
+    suffix = os.path.splitext(metavar)[1]
+
+    def checked(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
+        if file is not None and not file.lower().endswith(suffix):
+            raise click.BadParameter(f"{file!r} is to hold a {holds}: end the name in {suffix}")
+        return written(ctx, option, file)
+
+    return click.option("-o", "--output", "target", required=required, callback=checked, metavar=metavar, help=text)
+
+
+def property_option(text: str, *, required: bool = False, several: bool = False) -> Callable[[FC], FC]:
+    """The option -p: a formula, or a property of a file."""
+    return click.option(
+        "-p",
+        "--property",
+        "texts" if several else "text",
+        required=required,
+        multiple=several,
+        metavar="FORMULA|FILE[:NAME]",
+        help=text,
+    )
+
+
+def as_option(command: click.Command | None, name: str, value: str | None) -> str:
+    """An argument of the library as the command line names it; as in Python where the command has no such option."""
+    parameters = {parameter.name: parameter for parameter in (command.params if command else ())}
+    if (name, value) == ("confidence", "None") and "marginal" in parameters:
+        return "--marginal"
+    parameter = parameters.get(name)
+    if isinstance(parameter, click.Argument):
+        return (parameter.metavar or name.upper()).strip("[]")
+    if not isinstance(parameter, click.Option):
+        return name if value is None else f"{name}={value}"
+    option = max(parameter.opts, key=len)
+    if value is None or parameter.is_flag:
+        return option
+    try:
+        literal = ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return f"{option} {parameter.metavar}"  # such as Space(...)
+    if isinstance(literal, dict):
+        return f"{option} {','.join(f'{key}={each}' for key, each in literal.items())}"
+    return f"{option} {literal}"
+
+
+@contextmanager
+def usage(**names: str) -> Iterator[None]:
+    """Makes an error about an argument of the library one about the usage of the command; `names` are its options."""
+    try:
+        yield
+    except InputError as error:
+        command = click.get_current_context().command
+        words = error.worded(lambda name, value: names.get(name) or as_option(command, name, value))
+        raise click.UsageError(words) from None
+
+
+def given(ctx: click.Context, names: tuple[str, ...]) -> list[str]:
+    """Those of these options that are on the command line, as they are written there."""
+    options = {option.name: max(option.opts, key=len) for option in ctx.command.params}
+    return [options[name] for name in names if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+
+
+def check_once(vary: Mapping[str, object], at: Mapping[str, object]) -> None:
+    """Refuse a parameter that is given a range and a value."""
+    if twice := [name for name in at if name in vary]:
+        raise click.UsageError(f"{twice[0]} is in --vary and in --at: either it varies or it is fixed")
+
+
+def check_files(files: Mapping[str, str | None]) -> None:
+    """Refuse to read and write one file under two options, or to write it twice."""
+    seen: dict[str, str] = {}
+    for option, file in files.items():
+        if file is not None and (other := seen.setdefault(os.path.realpath(file), option)) != option:
+            raise click.UsageError(f"{other} and {option} are the same file, {file}; give them different names")
+
+
 AT: Final = click.option(
     "--at", multiple=True, callback=pairs, metavar="a=1,b=2", help="Values of parameters; repeatable."
+)
+VARY: Final = click.option(
+    "--vary", multiple=True, callback=_ranges, metavar="a=0:1", help="A range, or a=0.1:10:log; repeatable."
 )
 CONST: Final = click.option(
     "--const",
@@ -60,8 +217,14 @@ CONST: Final = click.option(
     help="Constants that a PRISM model or a property leaves open; repeatable.",
 )
 SEED: Final = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="Same seed, same run."
+    "--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="The same seed, the same result."
 )
 END: Final = click.option("--end", type=float, metavar="T", help="Read the formula on the path cut at time T.")
-PLOT: Final = click.option("--plot", callback=output, metavar="FILE", help="Draw it as .svg, .pdf or .png.")
+MAX_EVENTS: Final = click.option(
+    "--max-events", type=COUNT, default=1_000_000, metavar="N", help="A run is undecided after N jumps."
+)
+OBSERVATIONS: Final = click.option(
+    "--observations", callback=written, metavar="FILE", help="Keep the observations, as .csv or else .safetensors."
+)
+PLOT: Final = click.option("--plot", callback=written, metavar="FILE", help="Draw it as .svg, .pdf or .png.")
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")

@@ -1,47 +1,59 @@
-"""The command `paper`: what the paper shows, computed and drawn anew, with the published figures beside."""
+"""The command `paper`: the paper's tables and figures, computed again, with the published ones beside."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from sateen.cli.options import JSON
+from sateen.cli.output import agree, print_json, say, table
 from sateen.cli.progress import Bar
-from sateen.cli.text import aligned, print_json
 from sateen.core.errors import InputError, nearest
+from sateen.core.text import duration_text
+from sateen.learning.registry import make_learner
 
 if TYPE_CHECKING:
-    from sateen.paper.reproduction import PaperWork
+    from sateen.paper.guarantees import GuaranteeFigures
+    from sateen.paper.reproduction import Reproduction
 
 __all__ = ["paper"]
 
 _LETTERS: Final = tuple("abcdefghil")
 _NETWORKS: Final = ("r02", "r03", "r04", "r08", "r12", "r16", "r20")
 _PARTS: Final = (*_LETTERS, "all", *_NETWORKS, "random", "guarantees")
-_METHODS: Final = ("ep-gp", "svi-gp", "svi-bnn", "default")
-_LONG: Final = 3600.0  # seconds, before which a question is asked
+_OF_GUARANTEES: Final = ("ep-gp", "svi-gp", "svi-bnn")
+_LEARNERS: Final = (*_OF_GUARANTEES, "default")
+_LONG: Final = 3600.0  # seconds, after which the command asks first
 
 
 def _parts(ctx: click.Context, argument: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Every part once, and `all` as its letters."""
     for part in given:
         if part not in _PARTS:
-            hint = nearest(part, _PARTS) or f"there are {' '.join(_PARTS)}"
+            hint = nearest(part, _PARTS) or f"there are {', '.join(_PARTS)}"
             raise click.BadParameter(f"the paper has no part {part!r}; {hint}")
     wanted = {*given, *(_LETTERS if "all" in given else ())} - {"all"}
     return tuple(part for part in _PARTS if part in wanted)
 
 
-def _methods(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """The methods in `ep-gp,svi-gp`, in the order of the table."""
-    named = [name.strip().lower() for text in given for name in text.split(",")]
-    for name in named:
-        if name not in _METHODS:
-            raise click.BadParameter(f"{name!r} is not one of {', '.join(_METHODS)}")
-    return tuple(method for method in _METHODS if method in named)
+def _learners(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The learners in `ep-gp,my_package:MyLearner`: those of the paper in the order of its table, then the others."""
+    named = [name.strip() for text in given for name in text.split(",")]
+    names = dict.fromkeys(name if ":" in name else name.lower() for name in named)
+    try:
+        for name in names:
+            make_learner(name)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from None
+    return tuple(sorted(names, key=lambda name: _LEARNERS.index(name) if name in _LEARNERS else len(_LEARNERS)))
+
+
+def _renamed(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> None:
+    if given:
+        raise click.UsageError(f"--methods is now called --learners: write --learners {','.join(given)}")
 
 
 def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, ...] | None:
@@ -49,12 +61,12 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
     if text is None:
         return None
     try:
-        found = tuple(int(item) for item in text.split(","))
+        numbers = tuple(int(item) for item in text.split(","))
     except ValueError:
-        found = ()
-    if not found or min(found) < 1:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
         raise click.BadParameter(f"{text!r} is not a list of whole numbers such as 10,50,500")
-    return found
+    return numbers
 
 
 @click.command(short_help="The paper's tables and figures, with ours beside.")
@@ -62,18 +74,26 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.option("--preset", type=click.Choice(["fast", "faithful"]), default="fast", show_default=True,
               help="faithful: SVI-GP and SVI-BNN with the paper's own settings, which takes days.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), metavar="K",
-              help="Training sets; if not said 3 of a configuration, 1 of a network, 5 for guarantees.")  # fmt: skip
-@click.option("-m", "--methods", "--method", callback=_methods, multiple=True, metavar="NAME,...",
-              help="Only these of ep-gp, svi-gp, svi-bnn and default, which is what learn chooses.")  # fmt: skip
+              help="Training sets; by default 3 of a configuration, 1 of a network, 5 for guarantees.")  # fmt: skip
+@click.option("-l", "--learners", callback=_learners, multiple=True, metavar="NAME,...",
+              help="Only these: ep-gp, svi-gp, svi-bnn, default (what `learn` chooses), or any other learner by its "
+                   "name or package:Class, which gets rows of its own.")  # fmt: skip
+@click.option("-m", "--methods", "--method", hidden=True, expose_value=False, multiple=True, callback=_renamed)
 @click.option("-o", "--output", "folder", default="paper", show_default=True, metavar="FOLDER", help="For all files.")
 @click.option("--yes", is_flag=True, help="Ask nothing, however long it takes.")
-@click.option("--dry-run", is_flag=True, help="Only say what is missing, and about how long it takes.")
+@click.option("--dry-run", is_flag=True, help="Only say what is pending, and about how long it takes.")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, metavar="S",
-              help="Look at a share of the points only, to try it.")  # fmt: skip
+              help="Use a share of the points only, to try it.")  # fmt: skip
 @click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
-@click.option("--suffix", type=click.Choice([".png", ".svg", ".pdf"]), default=".svg", show_default=True)
 @click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; all processors if not said."
+    "--suffix",
+    type=click.Choice([".png", ".svg", ".pdf"]),
+    default=".svg",
+    show_default=True,
+    help="Format of figures.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; by default all processors."
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Number of the first training set.")  # fmt: skip
@@ -82,7 +102,7 @@ def paper(
     parts: tuple[str, ...],
     preset: str,
     seeds: int | None,
-    methods: tuple[str, ...],
+    learners: tuple[str, ...],
     folder: str,
     yes: bool,
     dry_run: bool,
@@ -103,125 +123,102 @@ def paper(
     guarantees           how wide bands with guarantees are, on configuration (a)
 
     Our table stands beside the published one, as text, JSON and LaTeX. Every data set, truth, fit and calibration is
-    kept in the folder: what was stopped goes on where it was when the same is run again.
+    kept in the folder: run the same command again to resume.
 
     \b
     sateen paper a b
     sateen paper all --seeds 5 -o tables
-    sateen paper random --methods svi-gp,default --dry-run
+    sateen paper random --learners svi-gp,default --dry-run
     sateen paper a --share 0.05 -o tried
-    sateen paper guarantees -m svi-gp --runs 20,100 --seeds 2 -o figures
+    sateen paper a --learners default,my_package:MyLearner
+    sateen paper guarantees -l svi-gp --runs 20,100 --seeds 2 -o figures
     """
     learned = [part for part in parts if part != "guarantees"]
     guarantees = "guarantees" in parts
+    of_guarantees = tuple(learner for learner in learners or _LEARNERS if learner in _OF_GUARANTEES)
     if runs and not guarantees:
         raise click.UsageError("--runs is for guarantees only")
-    if not learned and (preset != "fast" or share != 1 or workers):
-        raise click.UsageError("--preset, --share and --workers are for configurations and networks only")
-    if guarantees and methods == ("default",):
-        raise click.UsageError("guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default")
-    told: dict[str, Any] = {"parts": list(parts), "seed": seed}
+    if not learned and (preset != "fast" or share != 1):
+        raise click.UsageError("--preset and --share are for configurations and networks only")
+    if guarantees and not of_guarantees:
+        raise click.UsageError(f"guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for {', '.join(learners)}")
+    content: dict[str, object] = {"parts": list(parts), "seed": seed}
+    files: list[str] = []
     if learned:
-        from sateen.paper.reproduction import PaperWork
+        from sateen.paper.reproduction import Reproduction
 
-        asked: dict[str, Any] = {"preset": preset, "methods": methods or _METHODS, "seeds": seeds, "first": seed}
-        work = PaperWork(learned, folder, **asked, share=share, workers=workers, progress=Bar())
-        told |= _forecast(work, as_json) if dry_run else _learn(work, suffix, yes, as_json)
-    if guarantees:
-        told |= _guarantees(folder, methods, runs, seeds, seed, suffix, dry_run, as_json, told.get("files", []))
-    if as_json:
-        print_json(told)
-
-
-def _forecast(work: PaperWork, as_json: bool) -> dict[str, Any]:
-    """What is missing, and about how long it takes."""
-    forecast = work.forecast()
-    _tell(work, forecast, to_stderr=as_json)
-    return {"missing": len(work.missing()), "pieces": len(work.pieces), "seconds": forecast}
-
-
-def _learn(work: PaperWork, suffix: str, yes: bool, as_json: bool) -> dict[str, Any]:
-    """The tables and the figures of configurations and networks."""
-    from sateen.paper.figures import draw
-
-    forecast = work.forecast()
-    _tell(work, forecast, to_stderr=True)
-    _consent(sum(forecast.values()), yes)
-    try:
-        findings = work.run()
-    except KeyboardInterrupt as stop:
-        click.echo(f"{stop}", err=True)
-        raise
-    files = [str(file) for file in (*work.write(findings), *draw(work, findings, suffix))]
-    _took(work)
-    if not as_json:
-        click.echo(findings.text)
-        click.echo("\n".join(files))
-    return {**findings.content(), "spent": work.spent, "files": files}
-
-
-def _took(work: PaperWork) -> None:
-    """How long what was missing took, by what was done."""
-    from sateen.paper.forecast import in_words
-
-    if work.spent:
-        each = ", ".join(f"{name} {in_words(seconds)}" for name, seconds in work.spent.items())
-        click.echo(f"made in {in_words(sum(work.spent.values()))}: {each}", err=True)
-
-
-def _guarantees(
-    folder: str,
-    methods: tuple[str, ...],
-    runs: tuple[int, ...] | None,
-    seeds: int | None,
-    seed: int,
-    suffix: str,
-    dry_run: bool,
-    as_json: bool,
-    before: Sequence[str],
-) -> dict[str, Any]:
-    """The figures about guarantees; the files of all figures, with those that were drawn before."""
-    from sateen.paper.guarantees import LEARNERS, paper_figures
-
-    if dry_run:
-        click.echo("guarantees take about 20 min; fewer --runs, --seeds and --methods take less", err=as_json)
-        return {}
-    asked: dict[str, Any] = {"runs": runs} if runs else {}
-    if methods:
-        asked["learners"] = tuple(name for name in LEARNERS if name.lower() in methods)
-    drawn = paper_figures(folder, **asked, trainings=seeds or 5, seed=seed, suffix=suffix, progress=Bar())
-    files = [str(file) for file in drawn]
-    if not as_json:
-        click.echo("\n".join(files))
-    return {"files": [*before, *files]}
-
-
-def _tell(work: PaperWork, forecast: dict[str, float], *, to_stderr: bool) -> None:
-    """What is to do, and about how long it takes."""
-    from sateen.paper.forecast import in_words
-
-    missing, pieces = len(work.missing()), len(work.pieces)
-    if not missing:
-        click.echo(f"all of {pieces:,} pieces are there", err=to_stderr)
-        return
-    total = in_words(sum(forecast.values()))
-    click.echo(f"{missing:,} of {pieces:,} pieces are to be made, which takes about {total}:", err=to_stderr)
-    for line in aligned([(name, in_words(seconds)) for name, seconds in forecast.items()]):
-        click.echo(f"  {line}", err=to_stderr)
-
-
-def _consent(seconds: float, yes: bool) -> None:
-    """Go on if it is short or agreed to; ask on a terminal, and refuse elsewhere, where nobody would answer."""
-    from sateen.paper.forecast import in_words
-
-    if yes or seconds <= _LONG:
-        return
-    if not _somebody_is_there():
-        raise InputError(
-            f"this takes about {in_words(seconds)}, and nobody is there to be asked; say --yes, or ask for less"
+        reproduction = Reproduction(
+            learned,
+            folder,
+            preset=preset,
+            learners=learners or _LEARNERS,
+            seeds=seeds,
+            first=seed,
+            share=share,
+            workers=workers,
+            progress=Bar(),
         )
-    click.confirm("go on?", abort=True, err=True)
+        content |= _announced(reproduction, dry_run, yes, as_json)
+        if not dry_run:
+            with _saying_how_to_resume():
+                findings = reproduction.run()
+            files += [str(file) for file in (*reproduction.write(findings), *reproduction.draw(findings, suffix))]
+            _say_spent(reproduction)
+            content |= {**findings.content(), "spent": dict(reproduction.spent)}
+            if not as_json:
+                click.echo(findings.text)
+    if guarantees:
+        from sateen.paper.guarantees import LEARNERS, RUNS, GuaranteeFigures
+
+        figures = GuaranteeFigures(
+            folder,
+            learners=[name for name in LEARNERS if name.lower() in of_guarantees],
+            runs=runs or RUNS,
+            trainings=seeds or 5,
+            seed=seed,
+            workers=workers,
+            progress=Bar(),
+        )
+        content |= _announced(figures, dry_run, yes, as_json)
+        if not dry_run:
+            with _saying_how_to_resume():
+                figures.run()
+            files += [str(file) for file in figures.draw(suffix)]
+    if not dry_run:
+        content["files"] = files
+    if as_json:
+        print_json(content)
+    elif files:
+        click.echo("\n".join(files))
 
 
-def _somebody_is_there() -> bool:
-    return sys.stdin.isatty()
+def _announced(work: Reproduction | GuaranteeFigures, dry_run: bool, yes: bool, as_json: bool) -> dict[str, object]:
+    """Say what is pending and about how long it takes, and ask before long work; the same as plain data."""
+    forecast = work.forecast()
+    pending, tasks, seconds = len(work.pipeline.pending()), len(work.pipeline.tasks), sum(forecast.values())
+    lines = [f"all of {tasks:,} tasks are finished"]
+    if pending:
+        lines = [f"{pending:,} of {tasks:,} tasks are pending, which takes about {duration_text(seconds)}:"]
+        lines += table([(name, duration_text(each)) for name, each in forecast.items()], indent="  ")
+    click.echo("\n".join(lines), err=as_json or not dry_run)
+    if dry_run:
+        return {"pending": pending, "tasks": tasks, "seconds": forecast}
+    agree(seconds, _LONG, yes, ", or ask for less")
+    return {}
+
+
+@contextmanager
+def _saying_how_to_resume() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        say(str(stop))
+        raise
+
+
+def _say_spent(reproduction: Reproduction) -> None:
+    """How long the pending tasks took, by what was done."""
+    spent = reproduction.spent
+    if spent:
+        each = ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in spent.items())
+        say(f"computed in {duration_text(sum(spent.values()))}: {each}")

@@ -1,4 +1,4 @@
-"""What commands work on, as a command line names it: a model in a file, a property, observations.
+"""What commands read: a model, a property, observations, a posterior or a guarantee, as a command line names them.
 
 A property is a formula, `F[0, 10] X > 5`; or a question in the PRISM language, `P=? [ F<=10 "full" ]`; or one of a file
 of such questions, `queue.props:full` by its name or `queue.props:2` by its place. It names a file where it, or what
@@ -10,47 +10,49 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from sateen.cli.files import load, read_formula, reading, replacing, warn
-from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, nearest
+import sateen as st
+from sateen.cli.output import say, warn
+from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, nearest
 
 if TYPE_CHECKING:
-    from sateen.core.observations import Observations
-    from sateen.core.space import Points, Range, Space
+    from sateen.core.posterior import FullPosterior
     from sateen.language.prism_types import Scope
     from sateen.logic.properties import Properties, Property
-    from sateen.model.model import Model
 
 __all__ = [
-    "DESIGNS",
     "PROPERTY_SUFFIXES",
     "Source",
-    "asked",
-    "no_constant",
-    "observed",
-    "opened",
+    "check_constants",
+    "keeping",
+    "load_learned",
+    "load_model",
+    "load_observations",
+    "load_posterior",
+    "load_study",
     "properties_in",
-    "stored_observations",
+    "read_property",
+    "reading",
     "text_in",
     "write_observations",
 ]
 
-DESIGNS = ("sobol", "uniform", "latin", "grid")
 PROPERTY_SUFFIXES: Final = (".props", ".csl", ".pctl")
-_MODELS = (".sateen", ".prism", ".sm", ".xml", ".sbml", ".ant")  # suffixes that no table has; .txt may be either
 _MOST_BYTES: Final = 1_000_000  # of a file of properties
-_SPACE = "--space 'beta=0.005:0.3,gamma=0.005:0.2:log'"
 _QUESTION: Final = re.compile(
     r"\s*(?:[A-Z]\w*\s*(?:\{[^}]*\})?\s*=\s*\?|P\s*[<>]=?[^\[\]]*)\s*\["
 )  # no formula begins so
-_IN_PYTHON: Final = re.compile(r"constants=\{[^}]*\}, or ")
+
+_Error = TypeVar("_Error", FormulaError, ModelError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,47 +60,148 @@ class Source:
     """A model that was read from a file, what its properties may speak of, and the constants given for them alone."""
 
     file: str
-    model: Model
+    model: st.Model
     scope: Scope
     constants: Mapping[str, float]
 
 
-def opened(file: str, constants: Mapping[str, float]) -> Source:
-    """The model in a file. Of `constants`, those that the model declares are given to it; the others are kept."""
+def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({})) -> Source:
+    """The model in a file, with its warnings on stderr. Constants that it does not declare are kept for properties."""
     from sateen.model.prism import load_prism
 
-    if not _is_prism(file):
-        model = load(file)
-        return Source(file, model, _scope(model), constants)
-    declared = _declared(file)
+    with _warnings_later():
+        if not _is_prism(file):
+            model = st.Model.load(file)
+            source = Source(file, model, _scope(model), constants)
+        else:
+            declared = _declared(file)
+            given = {name: value for name, value in constants.items() if name in declared}
+            try:
+                read = load_prism(Path(file), given)
+            except ModelError as error:
+                raise _with_open(error, _open(declared)) from None
+            rest = {name: value for name, value in constants.items() if name not in declared}
+            source = Source(file, read.model, read.scope, rest)
+    for doubt in source.model.warnings:
+        warn(doubt)
+    return source
+
+
+def load_study(file: str) -> st.Study:
+    """The study in a file, with the warnings about its model on stderr."""
+    with _warnings_later():
+        study = st.Study.load(file)
+    for doubt in getattr(study.model, "warnings", ()):
+        warn(doubt)
+    return study
+
+
+@contextmanager
+def _warnings_later() -> Iterator[None]:
+    """The model keeps its warnings, which are printed once it is read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        yield
+
+
+def load_posterior(file: str) -> FullPosterior:
+    """The posterior in a file, to be calibrated; a guarantee has been calibrated already."""
+    loaded = load_learned(file)
+    if isinstance(loaded, st.Guarantee):
+        raise InputError(f"{file} is a guarantee already; give the posterior that it was made from")
+    return loaded
+
+
+def load_learned(file: str) -> FullPosterior | st.Guarantee:
+    """The posterior or the guarantee in a file."""
+    with reading(file):
+        loaded: FullPosterior | st.Guarantee | st.Observations = st.load(file)
+    if isinstance(loaded, st.Observations):
+        raise InputError(f"{file} holds observations; `sateen learn` learns from them")
+    return loaded
+
+
+def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Observations:
+    """The observations in a file that `save` or `to_csv` wrote, or in a table of another program with its space."""
+    from sateen.model.readers import READERS
+
+    suffix = Path(file).suffix.lower()
+    if suffix in READERS.builtin and suffix != ".txt":  # which may be either
+        raise click.UsageError(f"{file} is a model; say what to observe, with -p FORMULA and --vary beta=0.005:0.3")
+    with reading(file):
+        with open(file, "rb") as stream:
+            start = stream.read(9)
+        if start[8:] != b"{" and not start.startswith(b"PK"):
+            return _read_table(file, st.Space(space) if space else None)
+        if space:
+            raise click.UsageError(f"--space: {file} has its own space")
+        loaded = st.load(file)
+    if not isinstance(loaded, st.Observations):
+        raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
+    return loaded
+
+
+def _read_table(file: str, space: st.Space | None) -> st.Observations:
     try:
-        read = load_prism(Path(file), {name: value for name, value in constants.items() if name in declared})
-    except ModelError as error:
-        if "--const" not in error.remedy:
+        return st.Observations.from_csv(file, space)
+    except InputError as error:
+        if error.argument != "extrapolate":
             raise
-        remedy = f"{_IN_PYTHON.sub('', error.remedy)}\nopen here: {', '.join(_open(declared))}"
-        raise ModelError(error.message, error.text, error.position, remedy) from None
-    rest = {name: value for name, value in constants.items() if name not in declared}
-    return Source(file, read.model, read.scope, rest)
+        raise InputError(error.message, remedy="move it inside or widen its range in --space") from None
 
 
-def asked(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property:
-    """The property that `-p` gives, about a model whose parameters and constants have these values."""
-    from sateen.logic.formula import Formula
+def write_observations(observations: st.Observations, file: str) -> None:
+    """Write them as a table if the name ends in .csv, and else as `save` does."""
+    try:
+        (observations.to_csv if file.lower().endswith(".csv") else observations.save)(file)
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from None
+
+
+@contextmanager
+def keeping(file: str | None) -> Iterator[None]:
+    """Keeps in a file what was observed before Ctrl-C."""
+    try:
+        yield
+    except Interrupted as stop:
+        if file is not None and stop.partial is not None and stop.partial.trials.any():
+            write_observations(stop.partial, file)
+            say(f"{file} has what was observed: {int(stop.partial.trials.sum()):,} runs")
+        raise
+
+
+@contextmanager
+def reading(file: str) -> Iterator[None]:
+    """Names a file that cannot be read, and says why."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
+
+
+def text_in(file: str) -> str:
+    """The text of a file of properties, or of a model in the PRISM language."""
+    if os.path.getsize(file) > _MOST_BYTES:
+        raise InputError(f"{file} is too large to be read: at most {_MOST_BYTES:,} bytes are")
+    try:
+        return Path(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not text in UTF-8") from None
+
+
+def read_property(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property:
+    """The property that -p gives, about a model whose parameters and constants have these values."""
     from sateen.logic.properties import Property
 
     file, name = _named(text)
     if file or _QUESTION.match(text):
         properties, order = properties_in(source, file, text)
         chosen = _chosen(properties, order, file or "-p", name)
-        formula = chosen.formula if end is None else Formula(chosen.formula.root, end)
+        formula = chosen.formula if end is None else st.Formula(chosen.formula.root, end)
         return Property(f"{file}:{chosen.name}" if file else "", formula, chosen.comparison, chosen.bound)
-    for constant in source.constants:
-        if not re.search(rf"\b{re.escape(constant)}\b", text):
-            raise no_constant(source, constant)
+    check_constants(source, [name for name in source.constants if re.search(rf"\b{re.escape(name)}\b", text)])
     constants = {each.name: values[each.name] for each in source.model.constants if math.isfinite(values[each.name])}
-    remedy = "give it a value, as in --const T=10; or name a constant of the model, or write a number"
-    return Property("", read_formula(text, {**constants, **source.constants}, end, remedy))
+    return Property("", st.stl(text, constants={**constants, **source.constants}, end=end))
 
 
 def properties_in(source: Source, file: str, text: str = "") -> tuple[Properties, list[str]]:
@@ -109,32 +212,32 @@ def properties_in(source: Source, file: str, text: str = "") -> tuple[Properties
     if file:
         with reading(file):
             text = text_in(file)
+    check_constants(source, [*_constants_in(text), *source.scope.open, *source.scope.values], file)
     try:
         properties = read_properties(text, source, constants=source.constants)
         order = [item.name for item in items(text) if item.kind == "property"]
     except FormulaError as error:
-        raise _at_the_command_line(error, file) from None
-    except InputError as error:
-        if stranger := re.match(r"there is no constant (\w+) ", str(error)):
-            raise no_constant(source, stranger[1], file) from None
-        raise
+        raise _in_file(error, file) from None
     return properties, [name or f"property_{place + 1}" for place, name in enumerate(order)]
 
 
-def no_constant(source: Source, name: str, file: str = "") -> InputError:
-    """The error about a constant that nothing leaves open; it lists what is open."""
-    places: list[tuple[str, list[str]]] = []
+def check_constants(source: Source, known: list[str], file: str = "") -> None:
+    """Refuse a constant that neither the model nor the properties leave open, with a list of those that are open."""
+    unknown = [name for name in source.constants if name not in known]
+    if not unknown:
+        return
+    name = unknown[0]
+    places: dict[str, list[str]] = {}
     if _is_prism(source.file):
-        places.append((source.file, _open(_declared(source.file))))
+        places[source.file] = _open(_declared(source.file))
     if file:
-        places.append((file, _open_in_properties(text_in(file))))
-    known = [each for _, names in places for each in names]
-    hint = nearest(name, known)
-    said = [f"--const {name}: nothing leaves a constant {name} open" + (f"; {hint}" if hint else "")]
-    said += [f"  {place} leaves open: {', '.join(names) or 'none'}" for place, names in places]
+        places[file] = _open(_constants_in(text_in(file)))
+    hint = nearest(name, [each for names in places.values() for each in names])
+    lines = [f"--const {name}: nothing leaves a constant {name} open" + (f"; {hint}" if hint else "")]
+    lines += [f"  {place} leaves open: {', '.join(names) or 'none'}" for place, names in places.items()]
     if name in (parameter.name for parameter in source.model.parameters):
-        said.append(f"  {name} is a parameter of {source.file}: give it with --at {name}=...")
-    return InputError("\n".join(said))
+        lines.append(f"  {name} is a parameter of {source.file}: give it with --at {name}=...")
+    raise InputError("\n".join(lines))
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -151,7 +254,8 @@ def _chosen(properties: Properties, order: list[str], file: str, name: str) -> P
     if not order:
         raise InputError(f"{file} has no property")
     if not name and len(order) > 1:
-        listed = "\n".join(f"  {file}:{each}{_refusal(properties, each)}" for each in order)
+        refused = {each: f"  (refused: {error.message})" for each, error in properties.refused.items()}
+        listed = "\n".join(f"  {file}:{each}{refused.get(each, '')}" for each in order)
         raise InputError(f"{file} has {len(order)} properties; say which, by name or by place, such as :1\n{listed}")
     if name.isdigit():
         if not 1 <= int(name) <= len(order):
@@ -164,36 +268,26 @@ def _chosen(properties: Properties, order: list[str], file: str, name: str) -> P
         hint = nearest(name, order) or f"there are {', '.join(order[:10])}{', ...' if order[10:] else ''}"
         raise InputError(f"{file} has no property {name}; {hint}") from None
     except FormulaError as error:
-        raise _at_the_command_line(error, file) from None
+        raise _in_file(error, file) from None
 
 
-def _refusal(properties: Properties, name: str) -> str:
-    return f"  (refused: {properties.refused[name].message})" if name in properties.refused else ""
-
-
-def _at_the_command_line(error: FormulaError, file: str) -> FormulaError:
+def _in_file(error: FormulaError, file: str) -> FormulaError:
+    """The error with the name of its file, and with the constants that the file leaves open, if it is about one."""
     message = f"{file}: {error.message}" if file not in ("", "-p") else error.message
-    remedy = _IN_PYTHON.sub("", error.remedy)
-    if remedy != error.remedy and (left_open := _open_in_properties(error.text)):
-        remedy += f"\nopen here: {', '.join(left_open)}"
-    return FormulaError(message, error.text, error.position, remedy)
+    named = FormulaError(message, error.text, error.position, error.remedy)
+    return _with_open(named, _open(_constants_in(error.text)))
+
+
+def _with_open(error: _Error, names: list[str]) -> _Error:
+    if "{constants=" not in error.remedy or not names:
+        return error
+    return type(error)(error.message, error.text, error.position, f"{error.remedy}\nopen here: {', '.join(names)}")
 
 
 def _is_prism(file: str) -> bool:
     from sateen.model.readers import READERS
 
-    suffix = Path(file).suffix.lower()
-    return suffix in READERS and READERS[suffix].takes_constants
-
-
-def text_in(file: str) -> str:
-    """The text of a file of properties, or of a model in the PRISM language."""
-    if os.path.getsize(file) > _MOST_BYTES:
-        raise InputError(f"{file} is too large to be read: at most {_MOST_BYTES:,} bytes are")
-    try:
-        return Path(file).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not text in UTF-8") from None
+    return READERS.builtin.get(Path(file).suffix.lower()) == READERS.builtin[".prism"]
 
 
 def _declared(file: str) -> dict[str, bool]:
@@ -206,18 +300,27 @@ def _declared(file: str) -> dict[str, bool]:
         raise ModelError(f"{file} cannot be read: {error.strerror or error}") from None
 
 
+def _constants_in(text: str) -> dict[str, bool]:
+    """The constants that a text of properties declares, and whether each is open; mistakes are found elsewhere."""
+    from sateen.language.grammar import Mistake
+    from sateen.logic.csl_text import items, parse_constant
+
+    declared: dict[str, bool] = {}
+    try:
+        for item in items(text):
+            if item.kind == "constant":
+                name, _, _, value = parse_constant(item)
+                declared[name] = value is None
+    except (Mistake, FormulaError):
+        pass
+    return declared
+
+
 def _open(declared: Mapping[str, bool]) -> list[str]:
     return [name for name, still_open in declared.items() if still_open]
 
 
-def _open_in_properties(text: str) -> list[str]:
-    from sateen.logic.csl_text import items, parse_constant
-
-    constants = (parse_constant(item) for item in items(text) if item.kind == "constant")
-    return [name for name, _, _, value in constants if value is None]
-
-
-def _scope(model: Model) -> Scope:
+def _scope(model: st.Model) -> Scope:
     """What properties in the PRISM language may speak of in a model of another language."""
     from sateen.language.expression import Name, Operation
     from sateen.language.prism_types import Scope, Typed
@@ -232,82 +335,3 @@ def _scope(model: Model) -> Scope:
     initial = starts[0] if len(starts) == 1 else Operation("and", starts)
     nothing: Mapping[str, Typed] = MappingProxyType({})
     return Scope(MappingProxyType(names), nothing, MappingProxyType(values), MappingProxyType({}), initial)
-
-
-def stored_observations(file: str, given: Mapping[str, Range | float]) -> Observations:
-    """The observations in a file that `save` or `to_csv` wrote, or in a table of another program with its space."""
-    from zipfile import is_zipfile
-
-    from sateen.core.observations import Observations
-    from sateen.core.space import Space
-
-    suffix = os.path.splitext(file)[1].lower()
-    if suffix in _MODELS:
-        raise click.UsageError(f"{file} is a model; say what to observe, with -p FORMULA and --vary beta=0.005:0.3")
-    if suffix == ".safetensors":
-        raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
-    if is_zipfile(file) and given:
-        raise click.UsageError(f"--space: {file} tells its space itself")
-    try:
-        with reading(file):
-            if is_zipfile(file):
-                return Observations.load(file)
-            return Observations.from_csv(file, Space(given) if given else None)
-    except InputError as error:
-        said = str(error).replace("pass it, from_csv(file, space)", f"give it, as in {_SPACE}")
-        raise InputError(said.replace("or pass extrapolate=True", "or widen the range")) from None
-
-
-def observed(
-    model: str,
-    text: str,
-    vary: Mapping[str, Range],
-    at: Mapping[str, float],
-    *,
-    end: float | None,
-    design: str,
-    points: int,
-    runs: int,
-    max_events: int,
-    seed: int,
-    file: str | None,
-    constants: Mapping[str, float] = MappingProxyType({}),
-) -> Observations:
-    """Observations of a model at points of a design; what an interrupted campaign has done is kept in `file`.
-
-    The seeds of the design and of the runs are drawn from `seed`: no two stages share random numbers.
-    """
-    from numpy.random import SeedSequence
-
-    from sateen.cli.progress import Bar
-    from sateen.core.space import Space
-    from sateen.sampling.observe import observe
-
-    if twice := [name for name in at if name in vary]:
-        raise click.UsageError(f"{twice[0]} is in --vary and in --at: either it varies or it is fixed")
-    source = opened(model, constants)
-    system = source.model
-    warn(system)
-    for_design, for_runs = (int(child.generate_state(1)[0]) for child in SeedSequence(seed).spawn(2))
-    chosen = _designed(Space({**vary, **at}), design, points, for_design)
-    formula = asked(source, system.values(chosen[0]), text, end).formula
-    try:
-        return observe(system, formula, chosen, runs, seed=for_runs, max_events=max_events, progress=Bar())
-    except Interrupted as stop:
-        if file is not None and stop.partial is not None and stop.partial.trials.any():
-            write_observations(stop.partial, file)
-            click.echo(f"{file} has what was observed: {int(stop.partial.trials.sum()):,} runs", err=True)
-        raise
-
-
-def write_observations(observations: Observations, file: str) -> None:
-    """Write them as a table if the name ends in .csv, and else as `save` does."""
-    with replacing(file) as temporary:
-        (observations.to_csv if file.lower().endswith(".csv") else observations.save)(temporary)
-
-
-def _designed(space: Space, design: str, count: int, seed: int) -> Points:
-    if design == "grid":
-        return space.grid(count)
-    drawn: Points = getattr(space, design)(count, seed=seed)
-    return drawn

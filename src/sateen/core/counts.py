@@ -1,20 +1,23 @@
-"""Columns of counts, checked and made read-only: what Observations are made of."""
+"""Columns: read-only arrays, counts that were checked, and data frames of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.errors import InputError
-from sateen.core.types import IntArray
+from sateen.core.errors import InputError, SateenError
+from sateen.core.types import Array, IntArray
 
-__all__ = ["check_sums", "counts_of", "origin_of", "read_only", "reasons_of"]
+if TYPE_CHECKING:
+    from sateen.core.types import DataFrame
 
-_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+__all__ = ["check_sums", "counts_of", "data_frame", "origin_of", "read_only", "reasons_of"]
+
+_Array = TypeVar("_Array", bound=Array)
 _MOST = 2**62  # so that sums of two stay whole numbers of 64 bits
 
 
@@ -22,6 +25,15 @@ def read_only(array: _Array) -> _Array:
     """The array itself, from now on read-only."""
     array.setflags(write=False)
     return array
+
+
+def data_frame(data: object, columns: Sequence[str], length: int) -> DataFrame:
+    """A pandas data frame with `length` rows."""
+    try:
+        import pandas  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        raise SateenError("a data frame needs pandas, which is not installed: pip install pandas") from None
+    return pandas.DataFrame(data, index=range(length), columns=list(columns))
 
 
 def counts_of(given: npt.ArrayLike, length: int, what: str, least: int = 0) -> IntArray:
@@ -78,7 +90,7 @@ def reasons_of(given: Mapping[str, npt.ArrayLike] | None, undecided: IntArray) -
     return MappingProxyType({reason: counts for reason, counts in columns.items() if counts.any()})
 
 
-def _shown(array: npt.NDArray[Any]) -> str:
+def _shown(array: Array) -> str:
     return np.array2string(array.reshape(-1)[:3], separator=", ", threshold=4)
 
 

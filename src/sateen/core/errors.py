@@ -48,7 +48,7 @@ __all__ = [
     "nearest",
 ]
 
-_ARGUMENT = re.compile(r"\{([a-z_]+)(?:=([^{}]*))?\}")
+_ARGUMENT = re.compile(r"\{([a-z_]+)(?:=((?:[^{}]|\{[^{}]*\})*))?\}")
 _SHOWN_CHARACTERS = 100  # of a line of user text, around the caret
 
 
@@ -81,9 +81,8 @@ class InputError(SateenError, ValueError):
 
     def worded(self, name: Callable[[str, str | None], str]) -> str:
         """The message and the remedy, with every argument written as `name(argument, value)`; value may be None."""
-        lines = [self.message, *(f"  {line}" for line in self.remedy.splitlines())]
-        text = "\n".join(lines)
-        return _ARGUMENT.sub(lambda match: name(match[1], match[2]), text) if self.argument else text
+        text = "\n".join([self.message, *_indented(self.remedy)])
+        return _with_arguments(text, name) if self.argument else text
 
     def __str__(self) -> str:
         return self.worded(lambda name, value: name if value is None else f"{name}={value}")
@@ -95,7 +94,7 @@ class InputError(SateenError, ValueError):
 class TextError(InputError):
     """A mistake in a text, shown with a caret under the place and a remedy below.
 
-    `position` counts characters from the start of `text`, which may have many lines.
+    `position` counts characters from the start of `text`, which may have many lines. Only the remedy names arguments.
     """
 
     def __init__(self, message: str, text: str = "", position: int = 0, remedy: str = "") -> None:
@@ -113,16 +112,15 @@ class TextError(InputError):
         """The column of the mistake, counted from 1."""
         return self.position - self.text.rfind("\n", 0, self.position)
 
-    def __str__(self) -> str:
+    def worded(self, name: Callable[[str, str | None], str]) -> str:
+        """The message, the place, and the remedy with every argument written as `name(argument, value)`."""
         lines = [self.message]
         if self.text:
             many = "\n" in self.text.strip("\n")
             if many:
                 lines[0] += f" (line {self.line})"
             lines += _pointed(self.text, self.position)
-        if self.remedy:
-            lines += [f"  {line}" for line in self.remedy.splitlines()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_indented(_with_arguments(self.remedy, name))])
 
 
 class ExpressionError(TextError):
@@ -210,6 +208,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
         other for other in candidates if other.lower() == name.lower()
     ]
     return f"did you mean {close[0]}?" if close else ""
+
+
+def _with_arguments(text: str, name: Callable[[str, str | None], str]) -> str:
+    return _ARGUMENT.sub(lambda match: name(match[1], match[2]), text)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
 
 
 def _pointed(text: str, position: int) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,11 @@ from sateen.core.errors import InputError
 from sateen.core.fingerprints import checksum
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Range, Space
-from sateen.core.types import File, FloatArray, IntArray
+from sateen.core.text import html_table, plural
+from sateen.core.types import Axes, Content, File, FloatArray, IntArray, Rows
+
+if TYPE_CHECKING:
+    from sateen.core.types import DataFrame
 
 __all__ = ["Failure", "Observations"]
 
@@ -60,7 +63,7 @@ class Observations:
     undecided: IntArray
     trials: IntArray
     origin: IntArray
-    provenance: Mapping[str, Any]
+    provenance: Content
     relevant: tuple[str, ...]
     reasons: Mapping[str, IntArray]
     failures: tuple[Failure, ...]
@@ -75,7 +78,7 @@ class Observations:
         *,
         seed: int | None = None,
         origin: npt.ArrayLike | None = None,
-        provenance: Mapping[str, Any] | None = None,
+        provenance: Content | None = None,
         relevant: Sequence[str] | None = None,
         reasons: Mapping[str, npt.ArrayLike] | None = None,
         failures: Sequence[Failure] = (),
@@ -185,11 +188,11 @@ class Observations:
     def __hash__(self) -> int:
         return hash((self.points, self.satisfied.tobytes()))
 
-    def __getitem__(self, index: Any) -> Observations:
+    def __getitem__(self, index: Rows) -> Observations:
         """The rows of a slice, of a list of indices, or of a mask; no row twice."""
         if isinstance(index, int | np.integer):
             raise InputError(f"one row of observations is a slice: write obs[{index}:{index + 1 or ''}]")
-        points: Points = self.points[index]
+        points = self.points[index]
         rows = np.arange(len(self))[index]
         if len(np.unique(rows)) < len(rows):
             raise InputError("a row is chosen twice; its runs would count twice")
@@ -218,7 +221,7 @@ class Observations:
         _check_same(self, other)
         _check_disjoint(self, other)
 
-        def joined(mine: Any, its: Any) -> Any:
+        def joined(mine: IntArray, its: IntArray) -> IntArray:
             return np.concatenate([mine, its])
 
         nothing = np.zeros(len(self), np.int64), np.zeros(len(other), np.int64)
@@ -262,13 +265,13 @@ class Observations:
         """
         return cast("Observations", call_provider("read observations from csv", file, space))
 
-    def frame(self) -> Any:
+    def frame(self) -> DataFrame:
         """A pandas DataFrame: every parameter, the fixed ones too, then satisfied, undecided and trials."""
         columns = {"satisfied": self.satisfied, "undecided": self.undecided, "trials": self.trials}
         return self.points.frame().assign(**columns)
 
     @classmethod
-    def from_frame(cls, frame: Any, space: Space) -> Observations:
+    def from_frame(cls, frame: DataFrame, space: Space) -> Observations:
         """The observations in a data frame with a column for each parameter, `satisfied`, `trials`, and `undecided`
         where there are any.
         """
@@ -280,43 +283,39 @@ class Observations:
         points = space.points(theta if theta else np.empty((len(frame), 0)))
         return cls(points, columns["satisfied"].to_numpy(), undecided, columns["trials"].to_numpy())
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Axes:
         """Draw the frequencies over one parameter, with their uncertainty, or over two as colours."""
         if len(self.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
         return call_provider("plot observations", self, ax=ax)
 
-    def __reduce__(self) -> Any:
-        return _remade, (self.points, self.satisfied, self.undecided, self.trials, self._rest())
-
-    def _rest(self) -> dict[str, Any]:
-        rest = {name: getattr(self, name) for name in ("origin", "relevant", "failures", "seconds")}
-        return {**rest, "provenance": dict(self.provenance), "reasons": dict(self.reasons)}
+    def __reduce__(self) -> tuple[object, ...]:
+        # Read-only mappings do not travel between processes, dicts do.
+        names = ("points", "satisfied", "undecided", "trials", "origin", "relevant", "failures", "seconds")
+        fields = {name: getattr(self, name) for name in names}
+        return _remade, ({**fields, "provenance": dict(self.provenance), "reasons": dict(self.reasons)},)
 
     def __repr__(self) -> str:
         formula = str(self.provenance.get("formula") or "")
         short = formula if len(formula) <= _SHOWN_FORMULA else f"{formula[: _SHOWN_FORMULA - 1]}…"
         asked = f" {short}" if short else ""
         doubt = f", {self.undecided.sum():,} undecided" if self.undecided.any() else ""
-        points = f"{len(self):,} point{'' if len(self) == 1 else 's'}"
-        return f"<Observations: {points}, {self.trials.sum():,} runs: {self.satisfied.sum():,} satisfied{asked}{doubt}>"
+        runs = f"{self.trials.sum():,} runs: {self.satisfied.sum():,} satisfied"
+        return f"<Observations: {plural(len(self), 'point')}, {runs}{asked}{doubt}>"
 
     def _repr_html_(self) -> str:
-        header = [*self.space.names, "satisfied", "undecided", "trials"]
         top = slice(_SHOWN_ROWS)
         counts = np.column_stack([self.satisfied[top], self.undecided[top], self.trials[top]]).tolist()
         rows = [
             [*(f"{value:.6g}" for value in point), *map(str, row)]
             for point, row in zip(self.theta[top].tolist(), counts, strict=True)
         ]
-        cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        head = "".join(f"<th>{escape(name)}</th>" for name in header)
         rest = f"; the first {_SHOWN_ROWS}:" if len(self) > _SHOWN_ROWS else ""
-        return f"<table><caption>{escape(repr(self)[1:-1] + rest)}</caption><tr>{head}</tr>{cells}</table>"
+        return html_table(repr(self)[1:-1] + rest, [*self.space.names, "satisfied", "undecided", "trials"], rows)
 
 
-def _remade(points: Points, satisfied: IntArray, undecided: IntArray, trials: IntArray, rest: Any) -> Observations:
-    return Observations(points, satisfied, undecided, trials, **rest)
+def _remade(fields: Content) -> Observations:
+    return Observations(**fields)
 
 
 def _check_same(one: Observations, other: Observations) -> None:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
-from html import escape
-from importlib import import_module
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, Final, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.errors import PathError, SateenError, UnknownVerdictError, nearest
+from sateen.core.counts import data_frame, read_only
+from sateen.core.errors import PathError, UnknownVerdictError, nearest
 from sateen.core.registry import call_provider
-from sateen.core.text import number_text
-from sateen.core.types import FloatArray
+from sateen.core.text import html_table, number_text, plural, read_csv_table
+from sateen.core.types import Axes, FloatArray
+
+if TYPE_CHECKING:
+    from sateen.core.types import DataFrame
 
 __all__ = ["Path", "Verdict"]
 
@@ -113,19 +115,17 @@ class Path:
         when = _numbers(times, "times") + 0.0  # which turns -0.0 into 0.0
         _check_times(when, lambda row: f"times[{row}]")
         table = _table(_numbers(states, "states"), len(when), names)
-        when.setflags(write=False)
-        table.setflags(write=False)
         last = float(when[-1])
         until = last if end is None else _number(end, "end")
         if until < last:
             raise PathError(f"end is {number_text(until)}, before the last jump, which is at {number_text(last)}")
         _check_names(tuple(values or {}), "values")
         made_under = {name: _number(value, f"the value {name}", False) for name, value in (values or {}).items()}
-        known = (when, table, names, until, bool(absorbed), MappingProxyType(made_under))
+        known = (read_only(when), read_only(table), names, until, bool(absorbed), MappingProxyType(made_under))
         for field, value in zip(self.__slots__, known, strict=True):
             object.__setattr__(self, field, value)
 
-    def __reduce__(self) -> tuple[type[Path], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[Path], tuple[object, ...]]:
         # A read-only mapping does not travel between processes, a dict does.
         return Path, (self.times, self.states, self.species, self.end, self.absorbed, dict(self.values))
 
@@ -190,17 +190,17 @@ class Path:
                 name = file if isinstance(file, str | PathLike) else getattr(file, "name", None)
                 raise PathError(f"{name}: {error}" if isinstance(name, str | PathLike) else str(error)) from None
 
-    def frame(self) -> Any:
+    def frame(self) -> DataFrame:
         """A pandas data frame: the column `time`, then one for each species."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise SateenError("a data frame needs pandas, which is not installed: pip install pandas") from None
-        return pandas.DataFrame(np.column_stack([self.times, self.states]), columns=["time", *self.species])
+        return data_frame(np.column_stack([self.times, self.states]), ("time", *self.species), len(self))
 
     @classmethod
     def from_frame(
-        cls, frame: Any, end: float | None = None, absorbed: bool = False, values: Mapping[str, float] | None = None
+        cls,
+        frame: DataFrame,
+        end: float | None = None,
+        absorbed: bool = False,
+        values: Mapping[str, float] | None = None,
     ) -> Path:
         """The path in a data frame with a column, or an index, `time` (or `t`); the other columns are the species."""
         if str(frame.index.name).lower() in ("time", "t") and frame.index.name not in frame.columns:
@@ -210,26 +210,25 @@ class Path:
         columns = [_numbers(frame.iloc[:, place], f"the column {name}") for place, name in enumerate(names)]
         return _from_table(np.column_stack(columns), names, at, end, absorbed, values)
 
-    def plot(self, ax: Any = None, species: str | Sequence[str] | None = None) -> Any:
+    def plot(self, ax: object = None, species: str | Sequence[str] | None = None) -> Axes:
         """Draw the species as steps over time, and return the matplotlib Axes."""
         return call_provider("plot path", self, ax=ax, species=species)
 
     def __repr__(self) -> str:
         shown = ", ".join(self.species[:_SHOWN_SPECIES]) + (", …" if len(self.species) > _SHOWN_SPECIES else "")
-        states = "1 state" if len(self) == 1 else f"{len(self)} states"
-        return f"Path({shown}: {states}, 0 to {number_text(self.end)}{', absorbed' if self.absorbed else ''})"
+        known = f"0 to {number_text(self.end)}{', absorbed' if self.absorbed else ''}"
+        return f"Path({shown}: {plural(len(self), 'state')}, {known})"
 
     def _repr_html_(self) -> str:
         skipped = len(self) - 2 * _SHOWN_ROWS
         rows = [
-            "<tr>" + "".join(f"<td>{value:.6g}</td>" for value in (self.times[row], *self.states[row])) + "</tr>"
+            [f"{value:.6g}" for value in (self.times[row], *self.states[row])]
             for row in range(len(self))
             if skipped <= 1 or row < _SHOWN_ROWS or row >= len(self) - _SHOWN_ROWS
         ]
         if skipped > 1:
-            rows.insert(_SHOWN_ROWS, f'<tr><td colspan="{len(self.species) + 1}">… {skipped} more …</td></tr>')
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("time", *self.species))
-        return f"<table><caption>{escape(repr(self))}</caption><tr>{head}</tr>{''.join(rows)}</table>"
+            rows.insert(_SHOWN_ROWS, [f"… {skipped} more …"])
+        return html_table(repr(self), ("time", *self.species), rows)
 
 
 def _numbers(given: npt.ArrayLike, what: str) -> FloatArray:
@@ -306,44 +305,39 @@ def _time_column(names: list[str]) -> int:
     raise PathError(f"no column is called time (or t): {', '.join(names)}\n  name the columns first, as in time,S,I")
 
 
-def _from_table(table: FloatArray, names: list[str], at: int, *known: Any) -> Path:
+def _from_table(
+    table: FloatArray,
+    names: list[str],
+    at: int,
+    end: float | None,
+    absorbed: bool,
+    values: Mapping[str, float] | None,
+) -> Path:
     """The path in a table whose column number `at` holds the times."""
-    return Path(table[:, at], np.delete(table, at, axis=1), names[:at] + names[at + 1 :], *known)
+    species = names[:at] + names[at + 1 :]
+    return Path(table[:, at], np.delete(table, at, axis=1), species, end, absorbed, values)
 
 
 def _read_csv(stream: TextIO, end: float | None, absorbed: bool | None) -> Path:
     """The path in CSV text; errors name the line and the column."""
-    lines: list[int] = []  # where the header and the rows are
-    notes: dict[str, str] = {}
-    reader = csv.reader(_table_lines(stream, lines, notes), skipinitialspace=True, strict=True)
-    names = [name.strip() for name in next(reader, [])]
-    if not names:
+    table = read_csv_table(stream, PathError)
+    if not table.names:
         raise PathError("the file has no table; it begins with a header such as time,S,I")
-    at = _time_column(names)
-    _check_names(names[:at] + names[at + 1 :], f"line {lines[0]}: species")
-    rows = []
-    for row in reader:
-        if len(row) != len(names):
-            raise PathError(f"line {lines[-1]}: {len(row)} values under {len(names)} columns ({', '.join(names)})")
-        rows.append([_number(text, f"line {lines[-1]}, column {name}") for text, name in zip(row, names, strict=True)])
-    if not rows:
-        raise PathError(f"line {lines[0]}: no rows follow the header; a path has at least its state at time 0")
-    table = np.array(rows, dtype=np.float64)
-    _check_times(table[:, at], lambda row: f"line {lines[row + 1]}")
+    at = _time_column(table.names)
+    _check_names(table.names[:at] + table.names[at + 1 :], f"line {table.lines[0]}: species")
+    if not table.rows:
+        raise PathError(f"line {table.lines[0]}: no rows follow the header; a path has at least its state at time 0")
+    numbers = np.array(
+        [
+            [_number(text, f"line {line}, column {name}") for text, name in zip(row, table.names, strict=True)]
+            for line, row in zip(table.lines[1:], table.rows, strict=True)
+        ]
+    )
+    _check_times(numbers[:, at], lambda row: f"line {table.lines[row + 1]}")
+    notes = {key.strip(): text.strip() for key, _, text in (comment.rpartition(":") for comment in table.comments)}
     if end is None and "end" in notes:
         end = _number(notes["end"], "the comment `# end`")
     if absorbed is None and (absorbed := _ABSORBED.get(notes.get("absorbed", "false").lower())) is None:
         raise PathError(f"the comment `# absorbed` says {notes['absorbed']}; it is true or false")
     values = {key[6:].strip(): _number(text, key, False) for key, text in notes.items() if key.startswith("value ")}
-    return _from_table(table, names, at, end, absorbed, values)
-
-
-def _table_lines(stream: TextIO, lines: list[int], notes: dict[str, str]) -> Iterator[str]:
-    """The lines of the table; their numbers go to `lines`, and comments of the form `# key: text` to `notes`."""
-    for number, line in enumerate(stream, start=1):
-        if line.lstrip().startswith("#"):
-            key, _, text = line.strip().removeprefix("#").rpartition(":")
-            notes[key.strip()] = text.strip()
-        elif line.strip():
-            lines.append(number)
-            yield line
+    return _from_table(numbers, table.names, at, end, absorbed, values)

@@ -1,4 +1,4 @@
-"""What is said about f: a Prediction, the Claim that its intervals carry, and the protocols of whoever predicts."""
+"""What is said about f: a Prediction, the Claim its intervals carry, and the protocols of what predicts and learns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sateen.core.errors import InputError
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
 from sateen.core.text import percent
-from sateen.core.types import File, FloatArray
+from sateen.core.types import FloatArray
 
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
 
-__all__ = ["Claim", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly"]
+__all__ = ["Claim", "Learner", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly"]
 
 Target: TypeAlias = Literal["probability", "frequency", "mean error"]
 Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
@@ -87,7 +87,7 @@ parameters drawn uniformly from the space (beta in [0, 1])
         runs = "as many" if self.runs is None else f"{self.runs:,}"
         return f"the frequency among {runs} fresh runs at the parameter (not the probability itself)"
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """The claim as plain data, with its sentence."""
         return {**asdict(self), "sentence": str(self)}
 
@@ -104,7 +104,7 @@ def drawn_uniformly(space: Space) -> str:
     'drawn uniformly from the space (k in [1, 2])'
     """
     ranges = space.ranges.items()
-    axes = [f"{name} in {own}" + (" on a log scale" if own.scale == "log" else "") for name, own in ranges]
+    axes = [f"{name} in {range_}" + (" on a log scale" if range_.scale == "log" else "") for name, range_ in ranges]
     return f"drawn uniformly from the space ({', '.join(axes) or 'a single point'})"
 
 
@@ -156,7 +156,7 @@ class Prediction:
         """A pandas DataFrame: every parameter, then mean, std, lower and upper."""
         return self.points.frame().assign(**{name: getattr(self, name) for name in _COLUMNS})
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> object:
         """Draw the mean and the intervals over one parameter, or the mean over two as colours."""
         if len(self.points.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here vary {len(self.points.space)}")
@@ -192,47 +192,36 @@ class Training:
 
 @runtime_checkable
 class Predictor(Protocol):
-    """Whoever predicts f with intervals: a posterior, or a guarantee made from one."""
+    """Predicts f with intervals: a posterior, or a guarantee made from one."""
 
     @property
     def space(self) -> Space:
         """Where it predicts."""
 
-    def save(self, file: File) -> None:
-        """Write one safe file, which `st.load` reads back."""
+    def predict(self, points: object) -> Prediction:
+        """Mean, standard deviation and interval of f at points, a dict, an array or a data frame."""
 
 
 @runtime_checkable
 class Posterior(Predictor, Protocol):
-    """A distribution over f, learned from observations.
+    """A distribution over f, learned from observations: what the `fit` of every Learner returns.
 
-    Every learner's `fit` returns one. `recipe` is the learner, `training` the observations it learned from.
+    Only `space` and `predict` are required. `core.posterior.complete` adds a default, or a clear refusal, for each
+    ability that it lacks: `sample`, `gradient`, `importance`, `kl`, `training`, `recipe`, `record`, `seconds_per_run`,
+    `save`. `st.posterior_from` makes a posterior from a function that gives means and standard deviations, or draws.
     """
 
-    @property
-    def recipe(self) -> Any:
-        """The frozen recipe that was fitted; `recipe.fit(observations, seed=...)` fits it to others."""
+    def predict(self, points: object, *, level: float = 0.95) -> Prediction:
+        """Mean, standard deviation and credible interval of f at points; sateen gives Points that lie in the space."""
 
-    @property
-    def training(self) -> Training:
-        """What it learned from: `training.observations`, and their `training.fingerprint`."""
 
-    @property
-    def seconds_per_run(self) -> float:
-        """How long one simulated run took in training; NaN where that is not known."""
+@runtime_checkable
+class Learner(Protocol):
+    """Fits a posterior to observations; the built-in ones are EPGP, SVIGP, SVIBNN and LaplaceNet.
 
-    def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
-        """Mean, standard deviation and credible interval of f at points, a dict, an array or a data frame."""
+    `fit` may also take `progress`, to be told how far it is, and `checkpoint`, a file to resume from; sateen passes
+    them only to a `fit` that does. See docs/own-learner.md for how to write one.
+    """
 
-    def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
-        """`n` joint draws of f at the points, a row each."""
-
-    def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
-        """The derivatives of the mean by each varying parameter, a row for each point."""
-
-    def kl(self) -> float:
-        """How far it is, in nats, from a prior that has not seen the observations in `unseen_by_prior`."""
-
-    @property
-    def unseen_by_prior(self) -> Observations:
-        """The training observations that the prior of `kl` does not depend on, which PAC-Bayes bounds rest on."""
+    def fit(self, observations: Observations, *, seed: int) -> Posterior:
+        """The posterior over f; the same observations and seed give the same one."""

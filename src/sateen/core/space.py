@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from html import escape
 from keyword import iskeyword
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.errors import SateenError, SpaceError, nearest
-from sateen.core.text import number_text
-from sateen.core.types import FloatArray
+from sateen.core.counts import data_frame, read_only
+from sateen.core.errors import SpaceError, nearest
+from sateen.core.text import html_table, number_text
+from sateen.core.types import FloatArray, Rows
+
+if TYPE_CHECKING:
+    from sateen.core.types import DataFrame
 
 __all__ = ["Points", "Range", "Scale", "Seed", "Space"]
 
@@ -179,11 +182,14 @@ class Space:
         for name, column in values.items():
             if isinstance(allowed := parameters[name], Range):
                 wrong = ((column < allowed.low) | (column > allowed.high)) & (not extrapolate)
-                why = f"outside its range {allowed}; move it inside or pass extrapolate=True"
+                why, argument = f"outside its range {allowed}", "extrapolate"
+                remedy = "move it inside or pass {extrapolate=True}"
             else:
-                wrong, why = column != allowed, f"but fixed at {number_text(allowed)}; leave it out, or let it vary"
+                wrong, why, argument = column != allowed, f"but fixed at {number_text(allowed)}", ""
+                remedy = "leave it out, or let it vary"
             if (rows := np.flatnonzero(wrong)).size:
-                raise SpaceError(f"{name} is {number_text(column[rows[0]])} in row {rows[0]}, {why}")
+                value = f"{name} is {number_text(column[rows[0]])} in row {rows[0]}"
+                raise SpaceError(f"{value}, {why}", argument=argument, remedy=remedy)
         return points
 
     def to_unit(self, theta: npt.ArrayLike, *, scale: Scale | None = None) -> FloatArray:
@@ -201,7 +207,9 @@ class Space:
         high = np.array([allowed.high for allowed in self.ranges.values()])
         return np.asarray(((low <= table) & (table <= high)).all(axis=1))
 
-    def _per_axis(self, change: Callable[[Range, Any], FloatArray], values: object, scale: Scale | None) -> FloatArray:
+    def _per_axis(
+        self, change: Callable[[Range, FloatArray], FloatArray], values: object, scale: Scale | None
+    ) -> FloatArray:
         table = _table(values, self.names)
         changed = np.empty(table.shape)
         for axis, (name, own) in enumerate(self.ranges.items()):
@@ -237,7 +245,7 @@ class Space:
 
     def _repr_html_(self) -> str:
         rows = [(name, str(value), getattr(value, "scale", "fixed")) for name, value in self.parameters]
-        return _html_table(f"a space of dimension {len(self)}", ("parameter", "values", "scale"), rows)
+        return html_table(f"a space of dimension {len(self)}", ("parameter", "values", "scale"), rows)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -262,22 +270,17 @@ class Points:
         if (bad := np.argwhere(~np.isfinite(theta))).size:
             name, value = self.space.names[bad[0, 1]], theta[bad[0, 0], bad[0, 1]]
             raise SpaceError(f"{name} is {value} in row {bad[0, 0]}; every value must be a finite number")
-        theta.setflags(write=False)
-        object.__setattr__(self, "theta", theta)
+        object.__setattr__(self, "theta", read_only(theta))
 
     @property
     def iid(self) -> bool:
         """Whether the rows are independent draws from the uniform measure of the space."""
         return self.design == "uniform"
 
-    def frame(self) -> Any:
+    def frame(self) -> DataFrame:
         """A pandas DataFrame with a column for every parameter, the fixed ones too."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            raise SateenError("a data frame needs pandas, which is not installed: pip install pandas") from None
         columns, count = _columns(self, self.space)
-        return pandas.DataFrame(columns, index=range(count), columns=[name for name, _ in self.space.parameters])
+        return data_frame(columns, list(dict(self.space.parameters)), count)
 
     def __len__(self) -> int:
         return len(self.theta)
@@ -288,8 +291,8 @@ class Points:
     @overload
     def __getitem__(self, index: int | np.integer[Any]) -> dict[str, float]: ...
     @overload
-    def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[np.integer[Any] | np.bool_]) -> Points: ...
-    def __getitem__(self, index: Any) -> dict[str, float] | Points:
+    def __getitem__(self, index: Rows) -> Points: ...
+    def __getitem__(self, index: int | np.integer[Any] | Rows) -> dict[str, float] | Points:
         if isinstance(index, int | np.integer):
             return self.space._values(self.theta[index].tolist())
         if isinstance(index, slice):
@@ -316,7 +319,7 @@ class Points:
     def _repr_html_(self) -> str:
         rows = [[f"{value:.6g}" for value in point.values()] for point in self[:_SHOWN_ROWS]]
         rest = f", of which the first {_SHOWN_ROWS}" if len(self) > _SHOWN_ROWS else ""
-        return _html_table(f"{len(self)} points, {self.design}{rest}", dict(self.space.parameters), rows)
+        return html_table(f"{len(self)} points, {self.design}{rest}", dict(self.space.parameters), rows)
 
 
 def _columns(given: Any, space: Space) -> tuple[dict[str, Any], int]:
@@ -392,9 +395,3 @@ def _about(name: str) -> Iterator[None]:
         yield
     except SpaceError as error:
         raise SpaceError(f"{name}: {error}") from None
-
-
-def _html_table(caption: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{body}</table>"

@@ -1,11 +1,25 @@
-"""Numbers, shares and durations as people read them."""
+"""Numbers, shares, durations and tables as people read them, and tables in CSV text."""
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
 
-__all__ = ["duration_text", "number_text", "percent", "plural", "values_text"]
+from sateen.core.errors import InputError
+
+__all__ = [
+    "CsvTable",
+    "duration_text",
+    "html_table",
+    "number_text",
+    "percent",
+    "plural",
+    "read_csv_table",
+    "values_text",
+]
 
 
 def number_text(value: float) -> str:
@@ -49,3 +63,49 @@ def duration_text(seconds: float) -> str:
             amount = seconds / length
             return f"{amount:,.0f} {unit}" if amount >= 10 else f"{amount:.2g} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
+def html_table(caption: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table as notebooks show it; without a header where that is empty."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption>{head and f'<tr>{head}</tr>'}{body}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """A table in CSV text: the names of its columns, its rows, the line each stands in, and the comments."""
+
+    names: list[str]
+    rows: list[list[str]]
+    lines: list[int]  # the first is the header's
+    comments: list[str]  # without their marks
+
+
+def read_csv_table(text: Iterable[str], error: type[InputError] = InputError) -> CsvTable:
+    """Read a table from lines of CSV text, in which lines that begin with # are comments and empty ones are skipped.
+
+    >>> read_csv_table(["# end: 3", "time, S", "0, 7"])
+    CsvTable(names=['time', 'S'], rows=[['0', '7']], lines=[2, 3], comments=['end: 3'])
+    """
+    line_now = 0  # where the reader is
+    comments: list[str] = []
+
+    def table() -> Iterator[str]:
+        nonlocal line_now
+        for line in text:
+            line_now += 1
+            if line.lstrip().startswith("#"):
+                comments.append(line.strip().removeprefix("#").strip())
+            elif line.strip():
+                yield line
+
+    reader = csv.reader(table(), skipinitialspace=True, strict=True)
+    names = [name.strip() for name in next(reader, [])]
+    rows, lines = [], [line_now]
+    for row in reader:
+        if len(row) != len(names):
+            raise error(f"line {line_now}: {len(row)} values under {len(names)} columns ({', '.join(names)})")
+        rows.append(row)
+        lines.append(line_now)
+    return CsvTable(names, rows, lines, comments)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Arrays", "File", "FloatArray", "IntArray"]
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
+
+__all__ = ["Array", "Arrays", "Axes", "Content", "DataFrame", "File", "FloatArray", "IntArray", "Rows"]
 
 File: TypeAlias = "str | os.PathLike[str]"
 Array: TypeAlias = npt.NDArray[Any]
 Arrays: TypeAlias = Mapping[str, Array]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+Rows: TypeAlias = "slice | Sequence[int] | Array"  # what chooses rows of a table: a slice, indices, or a mask
+Axes: TypeAlias = Any  # matplotlib's, which only the room plot imports
+Content: TypeAlias = Mapping[str, Any]  # plain data, as JSON gives it

@@ -6,7 +6,6 @@ import codecs
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, TextIO
 
@@ -15,7 +14,8 @@ import numpy as np
 from sateen.core.errors import InputError
 from sateen.core.observations import Failure, Observations
 from sateen.core.space import Points, Range, Space
-from sateen.core.types import Array, File, IntArray
+from sateen.core.text import read_csv_table
+from sateen.core.types import Array, Arrays, Content, File, IntArray
 from sateen.files.atomic import replacing
 from sateen.files.container import read_container, write_container
 
@@ -53,7 +53,7 @@ def load(file: File) -> Observations:
         raise InputError(f"{file} holds no valid observations: {error}") from error
 
 
-def observations_content(observations: Observations) -> dict[str, Any]:
+def observations_content(observations: Observations) -> dict[str, object]:
     """Everything but the columns, as JSON has it."""
     return {
         "space": [
@@ -76,14 +76,12 @@ def observations_arrays(observations: Observations) -> dict[str, Array]:
     return {name: getattr(observations, name) for name in _ARRAYS} | {"reasons": by_reason}
 
 
-def observations_from(
-    content: Mapping[str, Any], arrays: Mapping[str, Any], space: Space | None = None
-) -> Observations:
+def observations_from(content: Content, arrays: Arrays, space: Space | None = None) -> Observations:
     """The observations with this content and these columns."""
-    ranges = {name: Range(*value) if isinstance(value, list) else value for name, value in content["space"]}
     return Observations(
-        Points(arrays["theta"], space or Space(ranges), content["design"]),
-        **{name: arrays[name] for name in _ARRAYS if name != "theta"},
+        Points(arrays["theta"], space or _space(content["space"]), content["design"]),
+        *(arrays[name] for name in _COUNTS),
+        origin=arrays["origin"],
         provenance=content["provenance"],
         relevant=content["relevant"],
         reasons=dict(zip(content["reasons"], arrays["reasons"], strict=True)),
@@ -92,12 +90,16 @@ def observations_from(
     )
 
 
+def _space(parameters: list[list[Any]]) -> Space:
+    return Space({name: Range(*value) if isinstance(value, list) else value for name, value in parameters})
+
+
 def write_csv(observations: Observations, file: File) -> None:
     """A table of parameters and counts, with what is known of them as comments before it."""
     names = observations.space.names
     _check_names(names)
     known = observations_content(observations)
-    columns: dict[str, Any] = {name: getattr(observations, name) for name in _COUNTS}
+    columns: dict[str, Array] = {name: getattr(observations, name) for name in _COUNTS}
     columns |= {_BECAUSE + reason: counts for reason, counts in observations.reasons.items()}
     seeds, rows = observations.origin.T
     if np.all(seeds == seeds[:1]) and np.array_equal(rows, np.arange(len(rows)) if observations.seeds else seeds):
@@ -121,63 +123,56 @@ def read_csv(file: File, space: Space | None = None) -> Observations:
     with open(file, encoding="utf-8-sig", newline="") as stream:
         try:
             return _read(stream, space)
-        except (InputError, UnicodeDecodeError, csv.Error) as error:
+        except InputError as error:
+            message = f"{os.fspath(file)}: {error.message}"
+            raise InputError(message, argument=error.argument, remedy=error.remedy) from None
+        except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{os.fspath(file)}: {error}") from None
 
 
 def _read(stream: TextIO, space: Space | None) -> Observations:
-    lines: list[int] = []
-    notes: dict[str, str] = {}
-    reader = csv.reader(_table_lines(stream, lines, notes), skipinitialspace=True, strict=True)
-    header = [name.strip() for name in next(reader, [])]
-    known = _known(notes)
+    table = read_csv_table(stream)
+    known = _known(table.comments)
     if space is None:
         if known is None:
-            raise InputError("the file does not tell its space; pass it, from_csv(file, space)")
-        space = Space({name: Range(*own) if isinstance(own, list) else own for name, own in known["space"]})
+            raise InputError("the file does not tell its space", argument="space", remedy="pass {space=Space(...)}")
+        space = _space(known["space"])
     _check_names(space.names)
-    if missing := [name for name in (*space.names, "satisfied", "trials") if name not in header]:
-        raise InputError(f"there is no column {missing[0]}; the columns are {', '.join(header) or 'not there'}")
-    wanted = [name for name in header if name in (*dict(space.parameters), *_COUNTS, "seed", "point")]
-    wanted += [name for name in header if name.startswith(_BECAUSE)]
-    columns: dict[str, list[Any]] = {name: [] for name in wanted}
-    places = [(header.index(name), name, name in dict(space.parameters)) for name in wanted]
-    for row in reader:
-        if len(row) != len(header):
-            raise InputError(f"line {lines[-1]}: {len(row)} values under {len(header)} columns")
-        for place, name, parameter in places:
-            columns[name].append(_number(row[place], parameter, f"line {lines[-1]}, column {name}"))
-    return _made(columns, len(lines) - 1, space, known)
-
-
-def _made(columns: dict[str, list[Any]], length: int, space: Space, known: dict[str, Any] | None) -> Observations:
-    arrays = {name: np.array(column) for name, column in columns.items()}
+    if missing := [name for name in (*space.names, "satisfied", "trials") if name not in table.names]:
+        raise InputError(f"there is no column {missing[0]}; the columns are {', '.join(table.names) or 'not there'}")
+    parameters = dict(space.parameters)
+    counts = [name for name in table.names if name in (*_COUNTS, "seed", "point") or name.startswith(_BECAUSE)]
+    arrays: dict[str, Array] = {}
+    for name in [name for name in table.names if name in parameters] + counts:
+        place, read = table.names.index(name), _real if name in parameters else _whole
+        lines = zip(table.lines[1:], table.rows, strict=True)
+        arrays[name] = np.array([read(row[place], f"line {line}, column {name}") for line, row in lines])
+    length = len(table.rows)
     undecided = arrays.get("undecided", np.zeros(length, np.int64))
     if known is None:
-        given = {name: arrays[name] for name in dict(space.parameters) if name in arrays}
+        given = {name: arrays[name] for name in parameters if name in arrays}
         points = space.points(given if given else np.empty((length, 0)))
         return Observations(points, arrays["satisfied"], undecided, arrays["trials"])
     theta = np.column_stack([np.empty((length, 0)), *(arrays[name] for name in space.names)])
     try:
-        counts = {"satisfied": arrays["satisfied"], "undecided": undecided, "trials": arrays["trials"]}
-        reasons = [arrays[_BECAUSE + reason] for reason in known["reasons"]]
-        columns_of_file = {"theta": theta, **counts, "origin": _origin(arrays, length, known), "reasons": reasons}
-        return observations_from(known, columns_of_file, space)
+        columns = {"theta": theta, **arrays, "undecided": undecided, "origin": _origin(arrays, length, known["seed"])}
+        reasons = np.reshape([arrays[_BECAUSE + name] for name in known["reasons"]], (len(known["reasons"]), length))
+        return observations_from(known, {**columns, "reasons": reasons}, space)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the comments before the table do not fit it: {error}") from error
 
 
-def _origin(arrays: dict[str, Any], length: int, known: dict[str, Any]) -> IntArray:
+def _origin(arrays: Arrays, length: int, seed: int | None) -> IntArray:
     if "seed" in arrays:
         return np.column_stack([arrays["seed"], arrays["point"]]).reshape(length, 2).astype(np.int64)
-    seed = known["seed"]
     if seed is None:
         return np.full((length, 2), -1, np.int64)
     return np.column_stack([np.full(length, seed, np.int64), np.arange(length)])
 
 
-def _known(notes: dict[str, str]) -> dict[str, Any] | None:
+def _known(comments: list[str]) -> Content | None:
     """What the comments say, if `write_csv` wrote them."""
+    notes = {key.strip(): text.strip() for key, _, text in (comment.partition(":") for comment in comments)}
     if _MARK not in notes:
         return None
     if notes.pop(_MARK) != "1":
@@ -194,20 +189,16 @@ def _check_names(names: tuple[str, ...]) -> None:
             raise InputError(f"a parameter called {name} looks like a column of counts; use save and load")
 
 
-def _number(text: str, parameter: bool, where: str) -> float | int:
+def _real(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{where}: {text!r} is no number") from None
+
+
+def _whole(text: str, where: str) -> int:
     try:
         value = float(text)
-        return value if parameter else int(text) if not value.is_integer() or "." not in text else int(value)
+        return int(value) if value.is_integer() and "." in text else int(text)
     except (ValueError, OverflowError):
-        raise InputError(f"{where}: {text!r} is no {'number' if parameter else 'whole number'}") from None
-
-
-def _table_lines(stream: TextIO, lines: list[int], notes: dict[str, str]) -> Iterator[str]:
-    """The lines of the table; their numbers go to `lines`, and comments of the form `# key: text` to `notes`."""
-    for number, line in enumerate(stream, start=1):
-        if line.startswith("#"):
-            key, _, text = line[1:].partition(":")
-            notes[key.strip()] = text.strip()
-        elif line.strip():
-            lines.append(number)
-            yield line
+        raise InputError(f"{where}: {text!r} is no whole number") from None

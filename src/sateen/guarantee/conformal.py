@@ -12,9 +12,8 @@ between a posterior mean and a frequency, divided by a difficulty that the train
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import betainc, betaincinv
@@ -23,23 +22,28 @@ from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Space
+from sateen.core.text import percent
 from sateen.core.types import FloatArray
 
+if TYPE_CHECKING:
+    from sateen.guarantee.request import CalibrateRequest, Density
+
 __all__ = [
-    "Density",
     "Threshold",
     "WeightedThreshold",
+    "around",
     "conformal_miss",
     "conformal_rank",
     "density_rank",
     "distances",
     "fewest_points",
     "largest",
+    "threshold_of",
     "unbounded_share",
     "weights_of",
 ]
 
-Density: TypeAlias = Callable[[FloatArray], Any]
+_WIDENED: Final = 1e-12  # at each end of an interval, so that what lies on its ends is inside
 _LOOKS: Final = 1024  # points at which a density is looked at beforehand
 ROUNDING: Final = 1e-9  # of a rank or a weight: 1 - 0.9 is a little less than 0.1
 
@@ -154,15 +158,47 @@ def unbounded_share(threshold: WeightedThreshold, space: Space) -> float:
     return float(weights @ np.isinf(threshold.at(theta)) / weights.sum()) if weights.any() else 0.0
 
 
+def threshold_of(
+    request: CalibrateRequest, held_out: Observations, scores: FloatArray, rank: int, miss: float
+) -> Threshold | WeightedThreshold:
+    """The score of the rank; with a density, the weighted threshold, which a fresh score exceeds as seldom as `miss`.
+
+    A density with which the threshold is infinite for most θ is refused, unless trivial intervals are allowed.
+    """
+    if request.density is None:
+        return Threshold(largest(scores, rank))
+    weights = weights_of(request.density, held_out.theta)
+    if not weights.any():
+        problem = "{density} is 0 at every held-out point, so none of them counts; observe more points"
+        raise InputError(problem, argument="density")
+    threshold = WeightedThreshold(scores, weights, miss, request.density)
+    lost = unbounded_share(threshold, held_out.space)
+    if lost > 0.5 and not request.allow_trivial:
+        raise InputError(
+            f"{len(held_out):,} held-out points are too few for this {{density}}: for {percent(round(lost, 2))} of the "
+            "parameters drawn with it, the interval would be [0, 1]",
+            argument="density",
+            remedy="observe more points, lower the {level}, or pass {allow_trivial=True}",
+        )
+    return threshold
+
+
+def around(mean: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The ends of intervals mean ± half."""
+    return mean - half - _WIDENED, mean + half + _WIDENED
+
+
 def weights_of(density: Density, theta: FloatArray) -> FloatArray:
     """The density at each row of θ, checked."""
     weights = np.asarray(density(theta))
     if weights.shape != (len(theta),) or weights.dtype.kind not in "iuf":
         raise InputError(
-            f"density gave {weights.dtype.name} of shape {weights.shape} for {len(theta)} points; "
-            "it takes an (n, dimension) array of θ and gives n numbers"
+            f"{{density}} gave {weights.dtype.name} of shape {weights.shape} for {len(theta)} points; "
+            "it takes an (n, dimension) array of θ and gives n numbers",
+            argument="density",
         )
     if (wrong := ~(np.isfinite(weights) & (weights >= 0))).any():
         row = int(np.argmax(wrong))
-        raise InputError(f"density is {weights[row]} at {theta[row].tolist()}; it must be a finite number from 0 up")
+        problem = f"{{density}} is {weights[row]} at {theta[row].tolist()}; it must be a finite number from 0 up"
+        raise InputError(problem, argument="density")
     return weights.astype(np.float64)

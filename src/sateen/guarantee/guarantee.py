@@ -4,62 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final
 
 import numpy as np
 
 from sateen.core.errors import InputError, SpaceError
+from sateen.core.posterior import complete
 from sateen.core.prediction import Claim, Posterior, Prediction
+from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
-from sateen.core.text import number_text, percent
-from sateen.core.types import File
+from sateen.core.text import number_text, percent, plural
+from sateen.core.types import Axes, File
 from sateen.guarantee.conformal import Threshold, WeightedThreshold
-from sateen.guarantee.lift import lifted
-from sateen.guarantee.methods import Method, Normaliser
+from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import centre, difficulty
 
-__all__ = ["Calibration", "Guarantee"]
-
-_ROUNDING: Final = 1e-12  # by which intervals are widened, so that what lies on their ends is inside
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How a guarantee was made: from which held-out points, and with what outcome.
-
-    - `points`, `runs`: how many held-out points, and runs at each; None where the numbers differ.
-    - `rank`: the threshold is the score of this rank, counted from the largest; None where a density weighs the scores.
-    - `threshold`: what a fresh score seldom exceeds; infinite where the points are too few, None with a density.
-    - `miss`: how seldom: ε₁, the conformal part of what the claim may miss.
-    - `eta`: how often the binomial bounds of the lift may miss, for which it reads the scores off more tightly.
-    - `margin`: what the Chernoff bound adds at each end.
-    - `normaliser`: what scores were divided by; `normaliser_runs` the M in it; `why`: how it was chosen.
-    - `fingerprint`: that of the held-out observations.
-    """
-
-    points: int
-    runs: int | None
-    rank: int | None
-    threshold: float | None
-    miss: float
-    normaliser: Normaliser
-    normaliser_runs: int
-    fingerprint: str
-    eta: float | None = None
-    margin: float = 0.0
-    why: str = "given"
-
-    def __str__(self) -> str:
-        runs = "different numbers of runs" if self.runs is None else f"{self.runs:,} run{'s' * (self.runs != 1)}"
-        parts = [f"{self.points:,} held-out points with {runs}", f"normaliser {self.normaliser} ({self.why})"]
-        if self.threshold is not None:
-            rank = f" (rank {self.rank})" if self.rank else ", too few points for the level"
-            parts.append(f"threshold {self.threshold:.4g}{rank}")
-        if self.eta is not None:
-            parts.append(f"η {self.eta:.4g}")
-        if self.margin:
-            parts.append(f"margin {self.margin:.4g}")
-        return ", ".join(parts)
+__all__ = ["Guarantee"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -70,7 +29,7 @@ class Guarantee:
     calibration. `calibration` tells how they were made.
     """
 
-    method: Method
+    method: str
     posterior: Posterior
     claim: Claim
     calibration: Calibration
@@ -94,24 +53,17 @@ class Guarantee:
         where = self._points(points)
         believed = self.posterior.predict(where, level=self.level)
         mean = centre(believed)
-        made = self.calibration
-        u = difficulty(made.normaliser, believed, made.normaliser_runs)
+        u = difficulty(self.calibration.normaliser, believed, self.calibration.normaliser_runs)
         reach = self.threshold.at(where.theta) * u
-        if self.method == "lift" and made.runs is not None and made.eta is not None:
-            lower, upper = lifted(mean, reach, made.runs, made.eta)
-        else:
-            half = reach + made.margin + _ROUNDING
-            lower, upper = mean - half, mean + half
+        lower, upper = METHODS[self.method].interval(self.calibration, mean, reach)
         ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         return Prediction(where, mean, believed.std, *ends, self.level, self.claim)
 
     def save(self, file: File) -> None:
         """Write one safe file, with the posterior in it, which `st.load` reads back."""
-        from sateen.guarantee.archive import write_guarantee
+        call_provider("save guarantee", self, file)
 
-        write_guarantee(self, file)
-
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Axes:
         """Draw the mean and the guaranteed intervals over one parameter, or the mean over two."""
         if len(self.space) not in (1, 2):
             raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
@@ -122,21 +74,20 @@ class Guarantee:
             where = points  # with its design
         else:
             where = self.space.points(points, extrapolate=True)
-        for name, own, column in zip(self.space.names, self.space.ranges.values(), where.theta.T, strict=True):
-            if (outside := (column < own.low) | (column > own.high)).any():
+        for name, range_, column in zip(self.space.names, self.space.ranges.values(), where.theta.T, strict=True):
+            if (outside := (column < range_.low) | (column > range_.high)).any():
                 row = int(np.argmax(outside))
                 raise SpaceError(
-                    f"{name} is {number_text(column[row])} in row {row}, outside its range {own}, where the guarantee "
-                    "claims nothing; move it inside, or ask the posterior: posterior.predict(..., extrapolate=True)"
+                    f"{name} is {number_text(column[row])} in row {row}, outside its range {range_}, where the "
+                    "guarantee claims nothing; move it inside, or ask the posterior: "
+                    "posterior.predict(..., extrapolate=True)"
                 )
         return where
 
     def __repr__(self) -> str:
-        kind = getattr(self.posterior, "kind", type(self.posterior).__name__)
         sure = "" if self.claim.confidence is None else f" with confidence {percent(self.claim.confidence)}"
-        made = self.calibration
-        level = f"{percent(self.level)} {self.claim.target}"
-        return f"<Guarantee {self.method} of {kind} over {self.space!r}: {level}{sure}, from {made.points:,} points>"
+        promise = f"{percent(self.level)} {self.claim.target}{sure}, from {plural(self.calibration.points, 'point')}"
+        return f"<Guarantee {self.method} of {complete(self.posterior).kind} over {self.space!r}: {promise}>"
 
     def _repr_html_(self) -> str:
         lines = [repr(self), f"{self.claim}.", str(self.calibration)]

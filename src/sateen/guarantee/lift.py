@@ -16,22 +16,115 @@ such that S⁺_i >= S_i where Z_i = 1. Let R_i = S_i where Z_i = 1, and -∞ els
 their m-th largest T' is at most T. Hence (1 - η) P(S > T) <= (1 - η) P(S > T') = P(R > T') <= ε₁, for a fresh R. ∎
 
 Both proofs also hold given the calibration, which makes them PAC; and, marginally, for a weighted threshold.
+
+Which normaliser is best depends on whether the posterior's deviation tells where it errs. Unless one is given, the
+lift finds that out from the training.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior, training_of
+from sateen.core.prediction import Learner, Prediction, Target, Training
 from sateen.core.proportions import lower_bound, upper_bound
+from sateen.core.seeds import stream, stream_seed
 from sateen.core.types import FloatArray
-from sateen.guarantee.conformal import ROUNDING, conformal_miss
+from sateen.guarantee.checks import learner_of, refitted
+from sateen.guarantee.conformal import (
+    ROUNDING,
+    Threshold,
+    WeightedThreshold,
+    around,
+    conformal_miss,
+    density_rank,
+    distances,
+    largest,
+    threshold_of,
+)
+from sateen.guarantee.methods import Calibration
+from sateen.guarantee.normaliser import centre, difficulty
 
-__all__ = ["fewest_lifted_points", "lift_miss", "lifted", "lifted_distances"]
+if TYPE_CHECKING:
+    from sateen.guarantee.request import CalibrateRequest
+
+__all__ = ["LIFT", "LiftMethod", "fewest_lifted_points", "lift_miss", "lifted", "lifted_distances"]
 
 _MOST_POINTS: Final = 2**40  # that anyone is advised to observe
+_FOLDS: Final = 3
+_MOST_ROWS: Final = 2000  # of the training that are fitted again
+_FEWEST_ROWS: Final = 30
+_REPETITIONS: Final = 24  # of the calibration, under the working model
+_LEAST_VARIANCE: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class LiftMethod:
+    """The lift: in its equal form where all points have the same number of runs, else in the other."""
+
+    target: Target = "probability"
+    confidence: float | None = 0.95
+    options: tuple[str, ...] = ("rank", "plan", "seed", "normaliser")
+    normalisers: tuple[str, ...] = ("predictive", "posterior", "constant")
+
+    def fewest_points(self, request: CalibrateRequest) -> int | None:
+        """With how many points the rank leaves something to the binomial bounds."""
+        return fewest_lifted_points(request.rank or 1, request.miss, request.confidence)
+
+    def calibrate(
+        self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
+    ) -> tuple[Calibration, Threshold | WeightedThreshold]:
+        """The threshold for frequencies where all points have the same runs, else that for the bounds on f."""
+        points, numbers = len(held_out), np.unique(held_out.trials)
+        equal = len(numbers) == 1
+        # Runs that differ may differ by what was seen, and the normaliser must not depend on that.
+        runs = int(numbers[0]) if equal else _typical_runs(training_of(posterior))
+        rank = request.rank or (
+            1 if request.density is None else density_rank(request.density, posterior.space, points)
+        )
+        eta = lift_miss(points, rank, request.miss, request.confidence)
+        normaliser, why = request.normaliser, "given"
+        threshold: Threshold | WeightedThreshold
+        if eta is None:
+            request = replace(request, rank=rank)
+            request.refuse_trivial(points, self.fewest_points(request))
+            if normaliser is None:
+                normaliser, why = "constant", "no matter which"
+            threshold = Threshold(inf)
+        else:
+            if normaliser is None:
+                normaliser, why = _choose_normaliser(posterior, points, runs, rank, eta, request.seed)
+            mean = centre(prediction)
+            distance = distances(held_out, mean) if equal else lifted_distances(held_out, mean, eta)
+            scores = distance / difficulty(normaliser, prediction, runs)
+            threshold = threshold_of(request, held_out, scores, rank, rank / (points + 1))
+        calibration = Calibration(
+            points=points,
+            runs=runs if equal else None,
+            rank=None if eta is None else rank,
+            threshold=threshold.value if isinstance(threshold, Threshold) else None,
+            miss=request.miss if eta is None else conformal_miss(points, rank, request.confidence),
+            normaliser=normaliser,
+            normaliser_runs=runs,
+            fingerprint=held_out.fingerprint,
+            eta=eta,
+            why=why,
+        )
+        return calibration, threshold
+
+    def interval(self, calibration: Calibration, mean: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """C, from the frequencies that mean ± reach leaves possible; where runs differ, mean ± reach is C itself."""
+        if calibration.runs is not None and calibration.eta is not None:
+            return lifted(mean, reach, calibration.runs, calibration.eta)
+        return around(mean, reach)
+
+
+LIFT: Final = LiftMethod()
 
 
 def lift_miss(points: int, rank: int, miss: float, confidence: float | None) -> float | None:
@@ -79,3 +172,82 @@ def lifted_distances(observations: Observations, mean: FloatArray, eta: float) -
     lower = lower_bound(observations.satisfied, observations.trials, eta)
     upper = upper_bound(observations.satisfied + observations.undecided, observations.trials, eta)
     return np.maximum(np.maximum(upper - mean, mean - lower), 0.0)
+
+
+def _typical_runs(training: Training | None) -> int:
+    """One number of runs for all points, the harmonic mean where they differ; 1 where no runs are known."""
+    made = np.empty(0) if training is None else training.observations.trials
+    made = made[made > 0]
+    return max(round(len(made) / float((1.0 / made).sum())), 1) if len(made) else 1
+
+
+def _choose_normaliser(
+    posterior: FullPosterior, points: int, runs: int, rank: int, eta: float, seed: int | None
+) -> tuple[str, str]:
+    """The normaliser with which the lift is narrowest, judged by the training alone; and why it was chosen.
+
+    The learner is fitted without a third of the training, three times, which shows its errors at points that it has
+    not seen. Less the noise of the frequencies, they make a working model of f, under which calibrations with as many
+    points and runs as are at hand are simulated, with the same draws for all. A training too small to be divided gets
+    the predictive normaliser, and a posterior that cannot be fitted again its own deviation.
+    """
+    learner = learner_of(posterior)
+    if learner is None:
+        return "posterior", "the posterior cannot be fitted again, so no other was tried"
+    training = posterior.training.observations
+    known = np.flatnonzero(training.trials > training.undecided)
+    if len(known) < _FEWEST_ROWS:
+        return "predictive", "the training is too small to choose"
+    rows = known[np.linspace(0, len(known) - 1, min(len(known), _MOST_ROWS)).round().astype(int)]
+    seed = int(training.fingerprint[:8], 16) if seed is None else seed
+    unseen = _cross_validated(learner, training[rows], seed)
+    mean = centre(unseen)
+    likely, doubt = _likely(mean, unseen.std, training[rows])
+    rng = stream(seed, "normaliser", "calibrations")
+    drawn = rng.integers(len(mean), size=(_REPETITIONS, points))
+    truth = np.clip(likely[drawn] + doubt[drawn] * rng.standard_normal(drawn.shape), 0.0, 1.0)
+    distance = np.abs(rng.binomial(runs, truth) / runs - mean[drawn])
+    widths: dict[str, float] = {}
+    for normaliser in LIFT.normalisers:
+        u = difficulty(normaliser, unseen, runs)
+        ends = [lifted(mean, largest(scores, rank) * u, runs, eta) for scores in distance / u[drawn]]
+        widths[normaliser] = float(np.mean([upper - lower for lower, upper in ends]))
+    shown = ", ".join(f"{name} {width:.3g}" for name, width in widths.items())
+    return min(widths, key=lambda name: widths[name]), f"by cross-validation, expected widths: {shown}"
+
+
+def _cross_validated(learner: Learner, training: Observations, seed: int) -> Prediction:
+    """The prediction at training points by fits that have not seen them."""
+    folds = stream(seed, "normaliser", "folds").permutation(len(training)) % _FOLDS
+    mean, std = np.empty(len(training)), np.empty(len(training))
+    for fold in range(_FOLDS):
+        held_out = folds == fold
+        part = refitted(
+            learner,
+            training[np.flatnonzero(~held_out)],
+            stream_seed(seed, "normaliser", "fit", fold),
+            "choosing a normaliser",
+            "pass {normaliser='predictive'}, 'posterior' or 'constant'",
+        )
+        prediction = part.predict(training.points[np.flatnonzero(held_out)])
+        mean[held_out], std[held_out] = prediction.mean, prediction.std
+    return Prediction(training.points, mean, std, mean, mean, prediction.level, prediction.claim)
+
+
+def _likely(mean: FloatArray, std: FloatArray, training: Observations) -> tuple[FloatArray, FloatArray]:
+    """Where f is likely to be at each row, by the working model: a normal distribution's mean and deviation.
+
+    Before the row's own frequency is used, f lies around f̂ with the variance v = a + bf̂(1 - f̂) + cs², in which a, b
+    and c are from 0 up and fit the squared errors best; the frequency then moves it.
+    """
+    from scipy.optimize import nnls
+
+    frequency, trials = training.frequency_bounds.mean(axis=1), training.trials.astype(np.float64)
+    noise = np.where(trials > 1, frequency * (1.0 - frequency) / np.maximum(trials - 1.0, 1.0), mean * (1.0 - mean))
+    features = np.column_stack([np.ones(len(mean)), mean * (1.0 - mean), std**2])
+    features /= np.maximum(features.mean(axis=0), _LEAST_VARIANCE)
+    weights, _ = nnls(features, (frequency - mean) ** 2 - noise)
+    variance = features @ weights
+    noise = np.maximum(mean * (1.0 - mean) / trials, 1.0 / trials**2)
+    weight = variance / (variance + noise)
+    return mean + weight * (frequency - mean), np.sqrt(weight * noise)

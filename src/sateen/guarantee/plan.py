@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
-from numbers import Integral
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from sateen.core.errors import InputError, nearest
+from sateen.core.errors import InputError
 from sateen.core.prediction import Posterior
-from sateen.core.text import percent
+from sateen.core.text import duration_text, percent, plural
 from sateen.core.threads import on_one_thread
 from sateen.core.types import FloatArray
-from sateen.guarantee.checks import check_posterior, check_share
+from sateen.guarantee.checks import check_posterior
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
-from sateen.guarantee.methods import LIFT_NORMALISERS, Normaliser
 from sateen.guarantee.rehearsal import Rehearsal, rehearse
+from sateen.guarantee.request import Default, PlanRequest
 
 __all__ = ["Plan", "plan"]
 
@@ -30,7 +29,7 @@ _MOST_RUNS: Final = 10**9  # in all; no width is worth more
 _MOST_STEPS: Final = 20  # of the search for a width; a handful is usual
 _NEAR: Final = 0.02  # how close a plan comes to the width that is asked for, and to the best number of points
 _WORTHWHILE: Final = 0.98  # of the width: what another normaliser must give to be preferred
-_CHOICE: Final[tuple[Normaliser, ...]] = ("predictive", "constant")
+_CHOICE: Final = ("predictive", "constant")
 _GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -46,7 +45,7 @@ class Plan:
     points: int
     runs: int
     rank: int
-    normaliser: Normaliser
+    normaliser: str
     width: float
     likely: tuple[float, float]
     level: float
@@ -59,9 +58,9 @@ class Plan:
         return self.points * self.runs
 
     def __str__(self) -> str:
-        time = "" if math.isnan(self.seconds) else f", about {_duration(self.seconds)}"
-        each = f"{self.runs:,} run{'s' * (self.runs != 1)} each"
-        observe = f"observe {self.points:,} uniform points with {each} ({self.budget:,} runs{time})"
+        time = "" if math.isnan(self.seconds) else f", about {duration_text(self.seconds)}"
+        cost = f"{plural(self.runs, 'run')} each ({self.budget:,} runs{time})"
+        observe = f"observe {self.points:,} uniform points with {cost}"
         sure = "on average" if self.confidence is None else f"with confidence {percent(self.confidence)}"
         width = f"{self.width:.3g} (likely {self.likely[0]:.3g} to {self.likely[1]:.3g})"
         expect = f"expect intervals of mean width {width} that cover {percent(self.level)} of parameters {sure}"
@@ -73,7 +72,7 @@ class Plan:
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}.</p>"
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """The plan as plain data, with its sentence."""
         seconds = None if math.isnan(self.seconds) else self.seconds
         return {**asdict(self), "seconds": seconds, "budget": self.budget, "sentence": str(self)}
@@ -85,47 +84,35 @@ def plan(
     *,
     width: float | None = None,
     budget: int | None = None,
-    level: float = 0.9,
-    confidence: float | None = 0.95,
-    normaliser: Normaliser | None = None,
-    seed: int = 0,
+    level: float | Default = "default",
+    confidence: float | Default | None = "default",
+    normaliser: str | None = None,
+    seed: int,
 ) -> Plan:
     """The cheapest calibration whose intervals have a mean `width`, or the narrowest that a `budget` of runs can buy.
 
-    Give one of the two. `level` and `confidence` are those of the guarantee to come; `confidence=None` makes it
-    marginal. All is found from the posterior and its training: calibrations are rehearsed on functions that it holds
-    possible, after parts of the training have shown how much it errs, for which its recipe is fitted anew. `seed` is
-    that of the rehearsal. The width is an expectation: a single calibration comes out somewhat wider or narrower.
+    Give one of the two. `level` and `confidence` are those of the guarantee to come, by default 0.9 and 0.95;
+    `confidence=None` makes it marginal. The plan rests on the posterior and its training: calibrations are rehearsed on
+    functions that the posterior holds possible, after its learner was fitted to parts of the training, which shows how
+    much it errs. `seed` is that of the rehearsal. The width is an expectation: a single calibration comes out somewhat
+    wider or narrower. The plan does not change what the guarantee claims.
     """
-    check_posterior(posterior)
-    check_share(level, "level", "0.9")
-    if confidence is not None:
-        check_share(confidence, "confidence", "0.95; None is marginal")
-    if normaliser is not None and normaliser not in LIFT_NORMALISERS:
-        hint = nearest(str(normaliser), LIFT_NORMALISERS) or f"there are {', '.join(LIFT_NORMALISERS)}"
-        raise InputError(f"the lift has no normaliser {normaliser!r}; {hint}")
-    if (width is None) == (budget is None):
-        raise InputError("a plan is made for a width or for a budget; give one of them, such as width=0.06")
-    if width is not None:
-        check_share(width, "width", "0.06")
-    fewest = _fewest(1, level, confidence)
-    _check_budget(budget, fewest, level, confidence)
-    search = _Search(rehearse(posterior, seed), level, confidence)
-    if budget is not None:
-        found = search.narrowest(int(budget), normaliser)
-    else:
-        assert width is not None
-        found = search.cheapest(width, normaliser, fewest)
+    whole = check_posterior(posterior)
+    request = PlanRequest.of(
+        width=width, budget=budget, level=level, confidence=confidence, normaliser=normaliser, seed=seed
+    )
+    search = _Search(rehearse(whole, seed), request)
+    design = search.cheapest(request.width) if request.width is not None else search.narrowest(request.budget or 0)
     return Plan(
-        points=found.points,
-        runs=found.runs,
-        rank=found.rank,
-        normaliser=found.normaliser,
-        width=found.width,
-        likely=search.likely(found),
-        level=level,
-        confidence=confidence,
-        seconds=found.budget * posterior.seconds_per_run,
+        points=design.points,
+        runs=design.runs,
+        rank=design.rank,
+        normaliser=design.normaliser,
+        width=design.width,
+        likely=search.likely(design),
+        level=request.level,
+        confidence=request.confidence,
+        seconds=design.budget * whole.seconds_per_run,
     )
 
 
@@ -136,8 +123,8 @@ class _Design:
     points: int
     runs: int
     rank: int
-    normaliser: Normaliser
-    width: float
+    normaliser: str
+    width: float = 1.0
 
     @property
     def budget(self) -> int:
@@ -147,94 +134,76 @@ class _Design:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The search among calibrations of a level and a confidence, all rehearsed on one stage."""
+    """The search among calibrations that a request allows, all rehearsed on one stage."""
 
     stage: Rehearsal
-    level: float
-    confidence: float | None
+    request: PlanRequest
 
-    def cheapest(self, width: float, normaliser: Normaliser | None, fewest: int) -> _Design:
+    def cheapest(self, width: float) -> _Design:
         """The calibration with the fewest runs that is expected to be as narrow as `width`."""
-        low, high = self.narrowest(fewest, normaliser), self.narrowest(_FIRST_RUNS * fewest, normaliser)
+        low, high = (self.narrowest(budget) for budget in (self.request.fewest, _FIRST_RUNS * self.request.fewest))
         if low.width <= width:
             return low
         while high.width > width:
             if high.budget >= _MOST_RUNS // 2:
                 raise InputError(
                     f"no calibration of this posterior gives a mean width of {width:.3g}: even {high.budget:,} runs "
-                    f"give {high.width:.3g}, because the posterior itself errs\n"
-                    "  ask for a greater width, or learn from more points or runs first"
+                    f"give {high.width:.3g}, because the posterior itself errs",
+                    argument="width",
+                    remedy="ask for a greater {width}, or learn from more points or runs first",
                 )
             more = max(10.0, 1.5 * (high.width / width) ** 2)  # widths fall as the root of the runs, or more slowly
-            low, high = high, self.narrowest(min(math.ceil(more * high.budget), _MOST_RUNS), normaliser)
+            low, high = high, self.narrowest(min(math.ceil(more * high.budget), _MOST_RUNS))
         for step in range(_MOST_STEPS):
             if high.width >= (1.0 - _NEAR) * width or high.budget <= (1.0 + _NEAR) * low.budget:
                 break
             # Following the line between the two is fast where it is one; every other step the middle keeps it safe.
             between = _on_the_line(low, high, width) if step % 2 == 0 else math.sqrt(low.budget * high.budget)
-            tried = self.narrowest(round(between), normaliser or high.normaliser)
+            tried = self._narrowest(round(between), high.normaliser)
             low, high = (low, tried) if tried.width <= width else (tried, high)
         return high
 
-    def narrowest(self, budget: int, normaliser: Normaliser | None) -> _Design:
+    def narrowest(self, budget: int) -> _Design:
         """The calibration of a budget with the narrowest intervals, which chooses its normaliser if none is given."""
-        found = self._narrowest(budget, normaliser or _CHOICE[0])
-        if normaliser is None:
-            for other in _CHOICE[1:]:
-                if self._width(found.points, found.runs, found.rank, other) < _WORTHWHILE * found.width:
-                    found = self._narrowest(budget, other)
-        return found
+        if self.request.normaliser is not None:
+            return self._narrowest(budget, self.request.normaliser)
+        best = self._narrowest(budget, _CHOICE[0])
+        for other in _CHOICE[1:]:
+            if self._widths(replace(best, normaliser=other)).mean() < _WORTHWHILE * best.width:
+                best = self._narrowest(budget, other)
+        return best
 
-    def _narrowest(self, budget: int, normaliser: Normaliser) -> _Design:
+    def _narrowest(self, budget: int, normaliser: str) -> _Design:
         best: _Design | None = None
         for rank in _RANKS:
-            fewest = _fewest(rank, self.level, self.confidence)
+            fewest = fewest_lifted_points(rank, 1.0 - self.request.level, self.request.confidence)
+            if fewest is None:
+                break
             most = min(budget, _MANY_TIMES * fewest, max(self.stage.most_points(rank), 4 * fewest))
             if fewest > most:
                 break
 
-            def width(points: int, rank: int = rank) -> float:
-                return self._width(points, budget // points, rank, normaliser)
+            def tried(points: int, rank: int = rank) -> _Design:
+                design = _Design(points, budget // points, rank, normaliser)
+                return replace(design, width=float(self._widths(design).mean()))
 
-            points = _least_by_golden_section(width, fewest, most)
-            found = _Design(points, budget // points, rank, normaliser, width(points))
-            if best is not None and found.width > best.width:
+            design = tried(_least_by_golden_section(lambda points: tried(points).width, fewest, most))
+            if best is not None and design.width > best.width:
                 break
-            best = found
-        assert best is not None  # the budget was found to be large enough for the rank 1
+            best = design
+        assert best is not None  # the request has checked that the budget is large enough for the rank 1
         return best
 
-    def likely(self, found: _Design) -> tuple[float, float]:
+    def likely(self, design: _Design) -> tuple[float, float]:
         """Between which widths nine of ten calibrations lie."""
-        low, high = np.quantile(self._widths(found.points, found.runs, found.rank, found.normaliser), [0.05, 0.95])
+        low, high = np.quantile(self._widths(design), [0.05, 0.95])
         return float(low), float(high)
 
-    def _width(self, points: int, runs: int, rank: int, normaliser: Normaliser) -> float:
-        return float(np.mean(self._widths(points, runs, rank, normaliser)))
-
-    def _widths(self, points: int, runs: int, rank: int, normaliser: Normaliser) -> FloatArray:
-        eta = lift_miss(points, rank, 1.0 - self.level, self.confidence)
-        return np.ones(1) if eta is None else self.stage.widths(points, runs, rank, eta, normaliser)
-
-
-def _fewest(rank: int, level: float, confidence: float | None) -> int:
-    points = fewest_lifted_points(rank, 1.0 - level, confidence)
-    if points is None or points > _MOST_RUNS:
-        raise InputError(f"no number of points that can be observed gives the level {percent(level)}; lower it")
-    return points
-
-
-def _check_budget(budget: Any, fewest: int, level: float, confidence: float | None) -> None:
-    if budget is None:
-        return
-    if isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1:
-        raise InputError(f"budget is a whole number of runs, such as 10_000, not {budget!r}")
-    if budget < fewest:
-        sure = "" if confidence is None else f" with the confidence {percent(confidence)}"
-        raise InputError(
-            f"a budget of {budget:,} runs is too small for the level {percent(level)}{sure}, which needs {fewest:,} "
-            "points\n  raise the budget, or lower the level"
-        )
+    def _widths(self, design: _Design) -> FloatArray:
+        eta = lift_miss(design.points, design.rank, 1.0 - self.request.level, self.request.confidence)
+        if eta is None:
+            return np.ones(1)
+        return self.stage.widths(design.points, design.runs, design.rank, eta, design.normaliser)
 
 
 def _least_by_golden_section(value: Callable[[int], float], low: int, high: int) -> int:
@@ -258,15 +227,3 @@ def _on_the_line(low: _Design, high: _Design, width: float) -> float:
     """The budget at which a line through the logarithms of two widths has a third, a little beyond on the safe side."""
     share = math.log(low.width / width) / math.log(low.width / high.width)
     return low.budget * math.exp(min(share + 0.02, 1.0) * math.log(high.budget / low.budget))
-
-
-def _duration(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> _duration(0.02), _duration(95), _duration(8000)
-    ('0.02 s', '1.6 min', '2.2 h')
-    """
-    for unit, length in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 1.5 * length:
-            return f"{seconds / length:.2g} {unit}"
-    return f"{seconds:.2g} s"

@@ -15,11 +15,13 @@ import numpy as np
 from scipy.special import betaincinv, betaln
 
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior, complete
 from sateen.core.prediction import Posterior, Prediction
+from sateen.core.seeds import stream, stream_seed
 from sateen.core.types import FloatArray
+from sateen.guarantee.checks import learner_of, refitted
 from sateen.guarantee.lift import lifted
-from sateen.guarantee.methods import Normaliser
-from sateen.guarantee.normaliser import centre, difficulty, refitted
+from sateen.guarantee.normaliser import centre, difficulty
 
 __all__ = ["Rehearsal", "error_scale", "rehearse"]
 
@@ -54,7 +56,7 @@ class Rehearsal:
         """How many points are rehearsed faithfully: with more, the score of the rank lies beyond those at hand."""
         return rank * len(self.prediction)
 
-    def widths(self, points: int, runs: int, rank: int, eta: float, normaliser: Normaliser) -> FloatArray:
+    def widths(self, points: int, runs: int, rank: int, eta: float, normaliser: str) -> FloatArray:
         """The mean width over θ of the lift, in equally likely calibrations with so many points and runs."""
         mean, u = centre(self.prediction), difficulty(normaliser, self.prediction, runs)
         thresholds = self._thresholds(mean, u, points, runs, rank)
@@ -66,7 +68,7 @@ class Rehearsal:
 
         A share of scores that is distributed as Beta(m, n - m + 1) is larger than the m-th largest of n.
         """
-        counts = np.random.default_rng(self.seed).binomial(runs, self.truths)
+        counts = stream(self.seed, "rehearsal", "counts").binomial(runs, self.truths)
         scores = np.sort(np.abs(counts / runs - mean) / u, axis=1)
         larger = betaincinv(rank, points - rank + 1, (np.arange(_ORDERS) + 0.5) / _ORDERS)
         return np.quantile(scores, 1.0 - larger, axis=1)
@@ -79,40 +81,42 @@ class Rehearsal:
 
 def rehearse(posterior: Posterior, seed: int) -> Rehearsal:
     """The stage for a posterior: points, and functions drawn from it with honest deviations."""
-    places, draws, folds, counts = (int(state) for state in np.random.SeedSequence(seed).generate_state(4))
-    space = posterior.space
-    points = space.sobol(_POINTS, seed=places) if space.names else space.uniform(_POINTS, seed=places)
-    prediction = posterior.predict(points)
-    mean, scale = centre(prediction), error_scale(posterior, folds)
-    drawn = posterior.sample(prediction.points, _TRUTHS, seed=draws)
-    return Rehearsal(prediction, np.clip(mean + scale * (drawn - mean), 0.0, 1.0), scale, counts)
+    whole, space = complete(posterior), posterior.space
+    design = space.sobol if space.names else space.uniform
+    prediction = whole.predict(design(_POINTS, seed=stream_seed(seed, "rehearsal", "points")))
+    mean, scale = centre(prediction), error_scale(posterior, seed)
+    drawn = whole.sample(prediction.points, _TRUTHS, seed=stream_seed(seed, "rehearsal", "functions"))
+    return Rehearsal(prediction, np.clip(mean + scale * (drawn - mean), 0.0, 1.0), scale, seed)
 
 
 def error_scale(posterior: Posterior, seed: int) -> float:
     """How many times its own standard deviations a posterior errs, as held-out parts of its training tell.
 
-    The recipe is fitted anew without a third of the training, three times; of very many rows, once and without 20,000.
+    The learner is fitted without a third of the training, three times; of very many rows, once and without 20,000.
     The counts there are likely or unlikely under a beta-binomial distribution with its mean and c times its deviation.
     Their noise often hides the error, so c begins as what is usual, 1.1 give or take 40 %, and the counts move it.
+    A posterior that cannot be fitted again keeps what is usual.
     """
-    training = posterior.training.observations
+    learner = learner_of(posterior)
+    if learner is None:
+        return _USUAL
+    training = complete(posterior).training.observations
     rows = np.flatnonzero((training.trials > 0) & (training.undecided == 0))
     if len(rows) < _FEWEST_ROWS:
         return _USUAL
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(rows))
+    order = stream(seed, "rehearsal", "folds").permutation(len(rows))
     folds = np.array_split(order, _FOLDS) if len(rows) <= _MANY_ROWS else [order[:_MOST_HELD_OUT]]
     evidence = -0.5 * (np.log(_SCALES / _USUAL) / _DOUBT) ** 2
-    for fold in folds:
+    for number, fold in enumerate(folds):
         held_out = np.zeros(len(rows), dtype=np.bool_)
         held_out[fold] = True
-        part = refitted(posterior.recipe, training[rows[~held_out]], int(rng.integers(2**31)), "a plan")
+        part = refitted(learner, training[rows[~held_out]], stream_seed(seed, "rehearsal", "fit", number), "a plan")
         evidence += _log_likelihoods(part, training[rows[held_out]])
     weights = np.exp(evidence - evidence.max())
     return float(np.exp(np.average(np.log(_SCALES), weights=weights)))
 
 
-def _log_likelihoods(posterior: Posterior, held_out: Observations) -> FloatArray:
+def _log_likelihoods(posterior: FullPosterior, held_out: Observations) -> FloatArray:
     """Of the counts under each scale, but for a constant."""
     prediction = posterior.predict(held_out.points)
     mean = np.clip(prediction.mean, _EDGE, 1.0 - _EDGE)

@@ -140,7 +140,7 @@ def closed_value(value: Typed, term: Term, values: Mapping[str, float], purpose:
 
 def without_value(purpose: str, name: str, term: Term) -> Mistake:
     """What to say of a constant whose value is needed and is not known."""
-    remedy = f'give it one: constants={{"{name}": 5}}, or --const {name}=5'
+    remedy = f'give it one: {{constants={{"{name}": 5}}}}'
     return Mistake(f"{purpose} reads {name}, which has no value", term.position, remedy)
 
 

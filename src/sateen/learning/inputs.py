@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,9 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Scale, Space
 from sateen.core.types import FloatArray
+from sateen.learning.settings import check_whole
 
-__all__ = ["FloatArray", "InputScale", "Inputs", "Sample", "check_task", "check_whole", "inputs_of", "sample_of"]
-
-InputScale: TypeAlias = Literal["auto", "log", "linear"]
+__all__ = ["Inputs", "Sample", "check_task", "inputs_of", "sample_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +54,21 @@ class Inputs:
         """The (n, dimension) table that stands for the rows of θ; beyond the space it goes beyond [-1, 1]."""
         table = np.asarray(theta, dtype=np.float64)
         unit = np.empty((len(table), self.dimension))
-        for axis, (column, own) in enumerate(zip(self.columns, self.ranges, strict=True)):
-            unit[:, axis] = own.to_unit(table[:, column])
+        for axis, (column, range_) in enumerate(zip(self.columns, self.ranges, strict=True)):
+            unit[:, axis] = range_.to_unit(table[:, column])
         return unit
 
     def by_theta(self, slopes: FloatArray, theta: FloatArray) -> FloatArray:
         """Derivatives by the unit inputs as derivatives by every parameter; those not looked at have none."""
         result = np.zeros((len(theta), len(self.space.names)))
-        for axis, (column, own) in enumerate(zip(self.columns, self.ranges, strict=True)):
-            stretch = 2.0 / (own.high - own.low)
-            if own.scale == "log":
-                stretch = 2.0 / (np.log(own.high / own.low) * theta[:, column])
+        for axis, (column, range_) in enumerate(zip(self.columns, self.ranges, strict=True)):
+            stretch = 2.0 / (range_.high - range_.low)
+            if range_.scale == "log":
+                stretch = 2.0 / (np.log(range_.high / range_.low) * theta[:, column])
             result[:, column] = slopes[:, axis] * stretch
         return result
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, list[str]]:
         """What a file needs to know besides the space."""
         return {"names": list(self.names), "scales": list(self.scales)}
 
@@ -117,13 +116,9 @@ def sample_of(observations: Observations, inputs: Inputs) -> Sample:
     known = observations.trials > observations.undecided
     if not known.any():
         raise InputError("no run at any point was decided, so there is nothing to learn from; raise max_events or runs")
-    theta = observations.theta[known]
-    counts = [column[known].astype(np.float64) for column in _columns(observations)]
-    return Sample(inputs.unit(theta), *counts)
-
-
-def _columns(observations: Observations) -> tuple[npt.NDArray[np.int64], ...]:
-    return observations.satisfied, observations.undecided, observations.trials
+    columns = (observations.satisfied, observations.undecided, observations.trials)
+    counts = [column[known].astype(np.float64) for column in columns]
+    return Sample(inputs.unit(observations.theta[known]), *counts)
 
 
 def check_task(observations: object, seed: object) -> None:
@@ -131,9 +126,3 @@ def check_task(observations: object, seed: object) -> None:
     if not isinstance(observations, Observations):
         raise InputError(f"a fit takes Observations, not a {type(observations).__name__}; see st.observe")
     check_whole(seed, "seed", 0)
-
-
-def check_whole(value: object, name: str, least: int) -> None:
-    """Refuse what is not a whole number from `least` up."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is a whole number from {least} up, not {value!r}")

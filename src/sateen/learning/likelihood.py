@@ -12,19 +12,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr
 
 from sateen.core.counts import read_only
-from sateen.learning.inputs import FloatArray, Sample
+from sateen.core.types import FloatArray
+from sateen.learning.inputs import Sample
+from sateen.learning.settings import Link
 
-__all__ = ["Counts", "Link", "inverse_link", "normal_nodes", "tilted_moments"]
+__all__ = ["Counts", "inverse_link", "normal_nodes", "tilted_moments"]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-Link: TypeAlias = Literal["probit", "logit"]
 Triple: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 _HALF_LOG_TWO_PI: Final = 0.9189385332046727
 _NODES: Final = (

@@ -1,4 +1,4 @@
-"""On which scale a learner looks at the parameters: as it was told, or as the evidence says."""
+"""On which scale a learner looks at the parameters: as the recipe says, or as the evidence decides."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Final
 
 import numpy as np
 
-from sateen.core.errors import InputError, nearest
+from sateen.core.errors import InputError
 from sateen.core.observations import Observations
+from sateen.core.seeds import stream
 from sateen.core.space import Scale
 from sateen.core.threads import on_one_thread
+from sateen.core.types import FloatArray
 from sateen.learning.gp.hyper import Climb, first_kernel, maximise
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.sparse import Basis, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Sites, converge, elbo_slopes
-from sateen.learning.inputs import FloatArray, Inputs, InputScale, Sample, inputs_of, sample_of
+from sateen.learning.inputs import Inputs, Sample, inputs_of, sample_of
 from sateen.learning.likelihood import Counts
+from sateen.learning.settings import InputScale
 
-__all__ = ["ScaleChoice", "check_input_scale", "choose_inputs", "choose_scale", "scales_differ"]
+__all__ = ["ScaleChoice", "choose_inputs", "choose_scale", "scales_differ"]
 
-_SCALES: Final = ("auto", "log", "linear")
 _ROWS: Final = 600  # are enough to tell the scales apart
 _INDUCING: Final = 150
 _ADVANTAGE: Final = 5.0  # nats that linear inputs must win by: rates act by their ratios far more often than not
@@ -28,25 +30,18 @@ _ADVANTAGE: Final = 5.0  # nats that linear inputs must win by: rates act by the
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaleChoice:
-    """The inputs of a learner, what is to be said about them, and the kernel that a comparison found for them."""
+    """The inputs of a learner, notes about them, and the kernel that a comparison found for them."""
 
     inputs: Inputs
     notes: tuple[str, ...]
     kernel: Kernel | None = None
 
 
-def check_input_scale(inputs: object) -> None:
-    """Refuse what is no scale of inputs."""
-    if inputs not in _SCALES:
-        hint = nearest(str(inputs), _SCALES)
-        raise InputError(f"inputs is 'auto', 'log' or 'linear', not {inputs!r}" + (f"; {hint}" if hint else ""))
-
-
 @on_one_thread
 def choose_inputs(observations: Observations, inputs: InputScale, seed: int) -> tuple[Inputs, tuple[str, ...]]:
     """The inputs of a learner and notes about them.
 
-    "log" and "linear" are taken at their word. "auto" fits a Gaussian process with either to at most 600 rows, drawn by
+    "log" and "linear" are used as given. "auto" fits a Gaussian process with either to at most 600 rows, drawn by
     the seed, and takes log unless linear wins the evidence by more than 5 nats.
     """
     choice = choose_scale(observations, inputs, seed)
@@ -60,15 +55,14 @@ def scales_differ(observations: Observations) -> bool:
 
 def choose_scale(observations: Observations, inputs: InputScale, seed: int) -> ScaleChoice:
     """As `choose_inputs`, with the kernel that the comparison found."""
-    check_input_scale(inputs)
     notes = _left_out(observations)
     if inputs == "linear" or (inputs == "auto" and not scales_differ(observations)):
         return ScaleChoice(inputs_of(observations, "linear"), notes)
     if inputs == "log":
         for name in observations.relevant:
-            if (own := observations.space.ranges[name]).low <= 0:
+            if (range_ := observations.space.ranges[name]).low <= 0:
                 remedy = "use inputs='auto', or move its lower end above 0"
-                raise InputError(f"inputs='log' needs positive parameters, and {name} goes from {own}; {remedy}")
+                raise InputError(f"inputs='log' needs positive parameters, and {name} goes from {range_}; {remedy}")
         return ScaleChoice(inputs_of(observations, "log"), notes)
     climbs = {scale: _fitted(observations, scale, seed) for scale in ("log", "linear")}
     lead = climbs["log"].score - climbs["linear"].score
@@ -81,7 +75,7 @@ def _fitted(observations: Observations, scale: Scale, seed: int) -> Climb:
     """A Matérn process fitted to some of the rows, with inputs on a scale."""
     sample = sample_of(observations, inputs_of(observations, scale))
     if len(sample) > _ROWS:
-        rows = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))).permutation(len(sample))[:_ROWS]
+        rows = stream(seed, "scale").permutation(len(sample))[:_ROWS]
         sample = sample[np.sort(rows)]
     return _climb(sample)
 
@@ -95,16 +89,16 @@ def _climb(sample: Sample) -> Climb:
     def elbo(kernel: Kernel, _: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         basis = Basis.of(kernel, points)
         features = basis.features(sample.x)
-        found = converge(counts, features, basis.spare(features), sites[0], tolerance=1e-2, most=15)
-        if found.interrupted:
+        q = converge(counts, features, basis.spare(features), sites[0], tolerance=1e-2, most=15)
+        if q.interrupted:
             raise KeyboardInterrupt
-        sites[0] = found.sites
-        return found.elbo, *elbo_slopes(found, basis, sample.x, features)
+        sites[0] = q.sites
+        return q.elbo, *elbo_slopes(q, basis, sample.x, features)
 
-    found = maximise(elbo, start, most=25, relative_gain=1e-5)
-    if found.interrupted:
+    climb = maximise(elbo, start, most=25, relative_gain=1e-5)
+    if climb.interrupted:
         raise KeyboardInterrupt  # nothing is learned yet
-    return found
+    return climb
 
 
 def _left_out(observations: Observations) -> tuple[str, ...]:

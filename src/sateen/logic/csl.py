@@ -297,7 +297,7 @@ class _WithoutValue(Mistake):
     """A constant that has no value."""
 
     def __init__(self, name: str, position: int) -> None:
-        remedy = f'give it one: constants={{"{name}": 10}}, or --const {name}=10'
+        remedy = f'give it one: {{constants={{"{name}": 10}}}}'
         super().__init__(f"the constant {name} has no value", position, remedy)
         self.name = name
 

@@ -216,7 +216,7 @@ class _Reader:
         name = str(last).strip("`")
         if name not in self.constants:
             known = nearest(name, self.constants)
-            remedy = known or f'give it one: stl(..., constants={{"{name}": 10}})'
+            remedy = known or f'give it one: {{constants={{"{name}": 10}}}}'
             raise FormulaError(f"the bound {name} has no value", self.text, position, remedy)
         if (value := float(self.constants[name])) < 0:
             raise FormulaError(f"the bound {name} = {value:g} is negative", self.text, position)

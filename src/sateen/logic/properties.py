@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from sateen.core.errors import FormulaError, nearest
@@ -33,7 +34,7 @@ class Properties(Mapping[str, Property]):
 
     def __getitem__(self, name: str) -> Property:
         if name in self.refused:
-            raise FormulaError(*self.refused[name].args)
+            raise copy(self.refused[name])
         if name not in self.read:
             known = [*self.read, *self.refused]
             hint = nearest(name, known) or f"there are {', '.join(known[:10])}{', ...' if known[10:] else ''}"

@@ -115,7 +115,7 @@ class Names:
                 check_kind(name, constant.kind, made, constant.value)
                 values[name] = made.number
             elif name not in values and constant.kind == "bool":
-                remedy = f'give it one: constants={{"{name}": True}}, or --const {name}=1'
+                remedy = f'give it one: {{constants={{"{name}": True}}}}'
                 raise Mistake(f"the bool constant {name} has no value", constant.position, remedy)
         reads = {name: [each for each in value.names if each in values] for name, value in values.items()}
         try:

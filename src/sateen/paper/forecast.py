@@ -1,21 +1,19 @@
-"""How long the pieces of the paper's experiments take: figures measured once, on two cores of an AMD EPYC.
+"""How long the paper's tasks take: figures measured once, on two cores of an AMD EPYC.
 
-They are for the forecast alone. Another machine is faster or slower as a whole, which the work notices while it goes.
+They are for the forecast alone. Another machine is faster or slower as a whole, which a run notices on the way. All
+are seconds of the whole, in which `cores` tasks run side by side where each takes one core.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from sateen.core.threads import processors
 from sateen.paper.published import DIMENSIONS
+from sateen.paper.questions import Question
 
-if TYPE_CHECKING:
-    from sateen.paper.pieces import Piece
-
-__all__ = ["expected", "in_words"]
+__all__ = ["GUARANTEE_SECONDS", "LIFT_SECONDS", "exact_seconds", "fit_seconds", "plan_seconds", "run_seconds"]
 
 _CORES: Final = 2  # that the runs were timed on
 _LETTERS: Final = "abcdefghil"
@@ -52,56 +50,37 @@ _PROCESS_POWER: Final = 2.7
 _MOST_INDUCING: Final = 1000
 
 _PLAN: Final = 5.0  # fits: a plan makes some, to see how much a posterior errs
-_LIFT: Final = 1.0
+LIFT_SECONDS: Final = 1.0
+GUARANTEE_SECONDS: Final = 7.0  # a training for the figures about guarantees, with its calibrations, on one core
 
 
-def expected(piece: Piece, preset: str, workers: int | None) -> float:
-    """About how many seconds a piece takes of the whole, of which so many processors work on pieces side by side."""
-    question, cores = piece.question, workers or processors()
-    key = question.part if question.part != "random" else str(question.dimension)
-    if piece.runs:
-        return _COMPILING.get(question.part, 2.0) + 1e-6 * piece.runs * _RUN[key] * _CORES / cores
-    if piece.kind == "truth":
-        return _EXACT * question.test.points
-    if piece.kind == "lift":
-        return _LIFT
-    return _alone(piece, key, preset) / cores
+def run_seconds(question: Question, runs: int, cores: int) -> float:
+    """So many runs of the question's model, shared by all cores."""
+    return _COMPILING.get(question.part, 2.0) + 1e-6 * runs * _RUN[_key(question)] * _CORES / cores
 
 
-def _alone(piece: Piece, key: str, preset: str) -> float:
-    """A fit or a plan, which one processor makes."""
-    question = piece.question
-    if piece.kind == "plan":
-        return _PLAN * _fit("default", key, question.share)
-    if preset == "faithful" and piece.method in ("svi-gp", "svi-bnn"):
-        return _faithful(piece.method, question.train.points)
-    return _fit(piece.method, key, question.share)
+def exact_seconds(question: Question) -> float:
+    """The computation of the truth at the test points."""
+    return _EXACT * question.test.points
 
 
-def _faithful(method: str, points: int) -> float:
-    """A fit with the paper's settings: so many epochs of mini-batches."""
-    batches = -(-points // _BATCH)
-    if method == "svi-bnn":
-        return _NETWORK_COMPILING + _NETWORK_EPOCHS * batches * _NETWORK_STEP
-    slower = float(min(points / _MOST_INDUCING, 1.0) ** _PROCESS_POWER)
-    return _PROCESS_EPOCHS * batches * _PROCESS_STEP * slower
+def plan_seconds(question: Question, cores: int) -> float:
+    """The plan of calibrations of our default."""
+    return _PLAN * fit_seconds(question, "default", cores)
 
 
-def _fit(method: str, key: str, share: float) -> float:
-    return 0.2 + _FIT[method][key] * share
+def fit_seconds(question: Question, learner: str, cores: int) -> float:
+    """One training. A learner that was never timed is taken to be as fast as our default."""
+    batches = -(-question.train.points // _BATCH)
+    if learner == "svi-bnn-faithful":  # with the paper's settings: so many epochs of mini-batches
+        alone = _NETWORK_COMPILING + _NETWORK_EPOCHS * batches * _NETWORK_STEP
+    elif learner == "svi-gp-faithful":
+        slower = float(min(question.train.points / _MOST_INDUCING, 1.0) ** _PROCESS_POWER)
+        alone = _PROCESS_EPOCHS * batches * _PROCESS_STEP * slower
+    else:
+        alone = 0.2 + _FIT.get(learner, _FIT["default"])[_key(question)] * question.share
+    return alone / cores
 
 
-def in_words(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> [in_words(each) for each in (4, 100, 4000, 40_000, 2_000_000)]
-    ['4 s', '2 min', '1.1 hours', '11 hours', '23 days']
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.0f} min"
-    hours = seconds / 3600
-    if hours < 72:
-        return f"{hours:.1f} hours" if hours < 10 else f"{hours:.0f} hours"
-    return f"{hours / 24:,.0f} days"
+def _key(question: Question) -> str:
+    return question.part if question.part != "random" else str(question.dimension)

@@ -10,30 +10,29 @@ takes as many runs as that calibration, but at points and runs of its own choice
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from sateen.core.errors import InputError
-from sateen.core.observations import Observations
-from sateen.core.prediction import Posterior, Prediction
-from sateen.core.progress import SILENT, Progress
-from sateen.core.space import Points
-from sateen.core.types import FloatArray
-from sateen.files.atomic import replacing
-from sateen.guarantee.calibrate import calibrate
-from sateen.guarantee.error_bound import bound_error
-from sateen.guarantee.plan import plan
-from sateen.paper.cases.configurations import Configuration, configuration
-from sateen.sampling.observe import observe
+import sateen as st
+from sateen.paper.cases.configurations import configuration
+from sateen.paper.forecast import GUARANTEE_SECONDS
+from sateen.paper.reproduction import PaperRun
+from sateen.paper.tasks import prediction_content, prediction_from
+from sateen.pipeline import SILENT, Progress, stream_seed
+from sateen.pipeline.folder import read_checksummed, write_checksummed, write_json
+from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, Task, folder_task
 
-__all__ = ["LEARNERS", "RUNS", "Bands", "Curves", "bands_and_widths", "error_bounds", "paper_figures"]
+__all__ = ["LEARNERS", "RUNS", "GuaranteeFigures"]
 
+Curves: TypeAlias = dict[str, dict[str, npt.NDArray[np.float64]]]  # by learner and name: a row for each of `runs`
+Predict: TypeAlias = Callable[[st.Points], st.Prediction]
 RUNS: Final = (10, 20, 50, 100, 200, 500)
 _TRAINING_POINTS: Final = 500
 _HELD_OUT_POINTS: Final = 200
@@ -44,238 +43,262 @@ _LEVEL: Final = 0.95
 _CHERNOFF_LEVEL: Final = 0.9  # 1 - (0.05 + 0.05), as in the paper
 _SPLIT: Final = 0.2  # of the training, on which a Gaussian process learns the prior of a PAC-Bayes bound
 
-
-def _ep_gp(split: float | None) -> Any:
-    from sateen.learning.gp.ep_gp import EPGP
-
-    return EPGP(split=split)
-
-
-def _svi_gp(split: float | None) -> Any:
-    from sateen.learning.gp.svi_gp import SVIGP
-
-    return SVIGP(split=split)
-
-
-def _svi_bnn(split: float | None) -> Any:
-    from sateen.learning.networks.svi_bnn import SVIBNN
-
-    return SVIBNN()  # its prior, N(0, I), has seen nothing, and needs no split
-
-
-LEARNERS: Final[Mapping[str, Callable[[float | None], Any]]] = MappingProxyType(
-    {"EP-GP": _ep_gp, "SVI-GP": _svi_gp, "SVI-BNN": _svi_bnn}
+# By label, a learner whose prior is learned on a share of the training. That of SVI-BNN, N(0, I), has seen nothing.
+LEARNERS: Final[Mapping[str, Callable[[float | None], st.Learner]]] = MappingProxyType(
+    {
+        "EP-GP": lambda split: st.EPGP(split=split),
+        "SVI-GP": lambda split: st.SVIGP(split=split),
+        "SVI-BNN": lambda split: st.SVIBNN(),
+    }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Curves:
-    """Numbers by learner and name: a row for each of `runs`, a column for each training."""
+class _Trained:
+    """What came out of one training: numbers, and for the first training of the second figure its bands."""
 
-    runs: tuple[int, ...]
-    values: Mapping[str, Mapping[str, FloatArray]]
+    values: Mapping[str, float]
+    bands: Mapping[str, st.Prediction]
 
-    def content(self) -> dict[str, Any]:
-        """The numbers as plain data."""
-        table = {learner: {name: rows.tolist() for name, rows in own.items()} for learner, own in self.values.items()}
-        return {"runs": list(self.runs), "values": table}
+    def write(self, file: Path) -> None:
+        """Write it as plain data."""
+        bands = {name: prediction_content(band) for name, band in self.bands.items()}
+        write_checksummed(file, {"values": self.values, "bands": bands})
 
-
-@dataclass(frozen=True, slots=True)
-class Bands:
-    """The predictions of one learner by runs per point and by name, and test observations to draw beside them."""
-
-    predictions: Mapping[int, Mapping[str, Prediction]]
-    test: Observations
+    @classmethod
+    def read(cls, file: Path) -> _Trained:
+        """Read what `write` wrote."""
+        content, line = read_checksummed(file), configuration("a").space.grid(_BAND_POINTS)
+        return cls(content["values"], {name: prediction_from(band, line) for name, band in content["bands"].items()})
 
 
 @dataclass(frozen=True, slots=True)
-class _Experiment:
-    """Where all numbers come from: a configuration, and seeds that are never used twice."""
+class _Training:
+    """One training of a learner with so many runs per point, and seeds that are never used twice."""
 
-    case: Configuration
+    learner: str
+    runs: int
+    number: int
     seed: int
 
-    def observed(self, points: Points, runs: int, *key: int) -> Observations:
-        """Runs at the points, of a seed of their own for each `key`."""
-        return observe(self.case.model, self.case.formula, points, runs, seed=self.key(1, *key))
+    def observed(self, points: st.Points, runs: int, *names: str) -> st.Observations:
+        """Runs at the points, with a seed of their own for each name."""
+        case = configuration("a")
+        return st.observe(case.model, case.formula, points, runs, seed=self.key("runs", *names))
 
-    def uniform(self, n: int, *key: int) -> Points:
-        """Independent points, others for each `key`."""
-        return self.case.space.uniform(n, seed=self.key(0, *key))
+    def uniform(self, n: int, *names: str) -> st.Points:
+        """Independent points, others for each name."""
+        return configuration("a").space.uniform(n, seed=self.key("points", *names))
 
-    def key(self, *key: int) -> int:
-        """A seed for each `key`."""
-        return int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0] >> 1)
-
-
-def bands_and_widths(
-    *,
-    learners: Sequence[str] = tuple(LEARNERS),
-    runs: Sequence[int] = RUNS,
-    trainings: int = 5,
-    seed: int = 1,
-    progress: Progress = SILENT,
-) -> tuple[Curves, Mapping[str, Bands]]:
-    """Figures 1 and 2: mean widths over the test points, and by learner the bands of the first training."""
-    experiment = _Experiment(configuration("a"), seed)
-    space = experiment.case.space
-    test = experiment.observed(space.grid(_TEST[0]), _TEST[1], 0)
-    line = space.grid(_BAND_POINTS)
-    shown = test[np.linspace(0, len(test) - 1, _SHOWN_TEST_POINTS).round().astype(int)]
-    gathered: dict[str, dict[str, list[list[float]]]] = {}
-    bands: dict[str, dict[int, dict[str, Prediction]]] = {}
-    for learner, row, m, training in _cases(learners, runs, trainings, "widths of bands", progress):
-        trained = experiment.observed(space.grid(_TRAINING_POINTS), m, 1, row, training)
-        posterior = LEARNERS[learner](None).fit(trained, seed=experiment.key(2, row, training))
-        predictors = _predictors(experiment, posterior, m, row, training)
-        found = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
-        found |= _errors(posterior, trained, test)
-        for name, value in found.items():
-            gathered.setdefault(learner, {}).setdefault(name, [[] for _ in runs])[row].append(value)
-        if training == 0:
-            bands.setdefault(learner, {})[m] = {name: predict(line) for name, predict in predictors.items()}
-    return _curves(runs, gathered), {learner: Bands(own, shown) for learner, own in bands.items()}
+    def key(self, *names: str) -> int:
+        """A seed for each name; all learners have the same."""
+        return stream_seed(self.seed, "guarantees", *names, self.runs, self.number)
 
 
-def error_bounds(
-    *,
-    learners: Sequence[str] = tuple(LEARNERS),
-    runs: Sequence[int] = RUNS,
-    trainings: int = 5,
-    seed: int = 1,
-    progress: Progress = SILENT,
-) -> Curves:
-    """Figure 3: bounds on the mean error. PAC-Bayes needs independent training points and a prior that is not learned
-    on them: the Gaussian processes learn theirs on a fifth of the training.
+class GuaranteeFigures(PaperRun):
+    """All three figures in a folder: for some learners and runs per point, with so many trainings of each.
+
+    The second figure is one file for each learner, of its first training.
     """
-    experiment = _Experiment(configuration("a"), seed)
-    test = experiment.observed(experiment.case.space.grid(_TEST[0]), _TEST[1], 0)
-    gathered: dict[str, dict[str, list[list[float]]]] = {}
-    for learner, row, m, training in _cases(learners, runs, trainings, "bounds on errors", progress):
-        trained = experiment.observed(experiment.uniform(_TRAINING_POINTS, 5, row, training), m, 5, row, training)
-        posterior = LEARNERS[learner](_SPLIT).fit(trained, seed=experiment.key(6, row, training))
-        held_out = experiment.observed(experiment.uniform(_HELD_OUT_POINTS, 7, row, training), m, 7, row, training)
-        draws = experiment.key(8, row, training)
-        found = {
-            "PAC-Bayes (Catoni)": bound_error(posterior, method="catoni", seed=draws).value,
-            "PAC-Bayes (Seeger)": bound_error(posterior, method="seeger", seed=draws).value,
-            "betting": bound_error(posterior, held_out).value,
-            "ICP": _half_width(calibrate(posterior, held_out, method="icp", level=_LEVEL), test),
-            "NICP": _half_width(calibrate(posterior, held_out, method="nicp", level=_LEVEL), test),
-            "lift": _half_width(_lifted(posterior, held_out), test),
-            "Bayes": 0.5 * float(posterior.predict(test.points, level=_LEVEL).width.mean()),
-            **_errors(posterior, trained, test),
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        learners: Sequence[str] = tuple(LEARNERS),
+        runs: Sequence[int] = RUNS,
+        trainings: int = 5,
+        seed: int = 1,
+        workers: int | None = None,
+        progress: Progress = SILENT,
+    ) -> None:
+        if strangers := [learner for learner in learners if learner not in LEARNERS]:
+            raise st.InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(LEARNERS)}")
+        if not learners or not runs or trainings < 1 or min(runs) < 1:
+            raise st.InputError("a figure needs at least one learner, one number of runs, and one training")
+        super().__init__(folder, workers, progress)
+        self.learners, self.runs, self.trainings, self.seed = tuple(learners), tuple(runs), trainings, seed
+
+    @cached_property
+    def test(self) -> Task[st.Observations]:
+        """The test set, on a fine grid with many runs."""
+
+        def make(context: RunContext) -> Save:
+            points, runs = configuration("a").space.grid(_TEST[0]), _TEST[1]
+            return _Training("", runs, 0, self.seed).observed(points, runs, "test").save
+
+        inputs, read, suffix = {"seed": self.seed, "test": list(_TEST)}, st.Observations.load, ".safetensors"
+        return folder_task(self.folder, "test guarantees", inputs, make, read=read, suffix=suffix, seconds=1.0)
+
+    @cached_property
+    def trained(self) -> Mapping[tuple[str, str, int, int], Task[_Trained]]:
+        """By figure, "widths" or "errors", learner, runs per point and number of the training, what was computed."""
+        return {
+            (figure, learner, runs, number): self._task(figure, compute, _Training(learner, runs, number, self.seed))
+            for figure, compute in (("widths", _widths_and_bands), ("errors", _error_bounds))
+            for learner in self.learners
+            for runs in self.runs
+            for number in range(self.trainings)
         }
-        for name, value in found.items():
-            gathered.setdefault(learner, {}).setdefault(name, [[] for _ in runs])[row].append(value)
-    return _curves(runs, gathered)
+
+    @property
+    def stages(self) -> Mapping[str, Sequence[Task[object]]]:
+        """All tasks: the test set, then the trainings side by side."""
+        return {"test set": [self.test], "fits and calibrations": list(self.trained.values())}
+
+    @property
+    def rebuild(self) -> Rebuild:
+        """How another process gets the same tasks."""
+        return Rebuild(_rebuilt, (self.path, self.learners, self.runs, self.trainings, self.seed))
+
+    def run(self) -> None:
+        """Compute what is pending."""
+        with self.folder.held():
+            self.compute()
+
+    def widths(self) -> Curves:
+        """Figure 1: mean widths over the test points."""
+        return self._curves("widths")
+
+    def bands(self, learner: str) -> dict[int, Mapping[str, st.Prediction]]:
+        """Figure 2: the bands of the first training of a learner, by runs per point and by name."""
+        return {runs: self.trained["widths", learner, runs, 0].value().bands for runs in self.runs}
+
+    def errors(self) -> Curves:
+        """Figure 3: bounds on the mean error."""
+        return self._curves("errors")
+
+    def shown_test(self) -> st.Observations:
+        """Some of the test observations, to draw beside the bands."""
+        test = self.test.value()
+        return test[np.linspace(0, len(test) - 1, _SHOWN_TEST_POINTS).round().astype(int)]
+
+    def content(self) -> dict[str, object]:
+        """The numbers of figures 1 and 3 as plain data."""
+
+        def plain(curves: Curves) -> dict[str, object]:
+            values = {learner: {name: rows.tolist() for name, rows in each.items()} for learner, each in curves.items()}
+            return {"runs": list(self.runs), "values": values}
+
+        return {"seed": self.seed, "widths": plain(self.widths()), "errors": plain(self.errors())}
+
+    def draw(self, suffix: str = ".png") -> list[Path]:
+        """Draw all three into the folder, and write their numbers; the paths of the files, the numbers last."""
+        from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
+
+        drawn = {"guarantee-widths": widths_by_runs(self.runs, self.widths())}
+        for learner in self.learners:
+            figure = bands_over_parameter(learner, self.bands(learner), self.shown_test())
+            drawn[f"guarantee-bands-{learner.lower()}"] = figure
+        drawn["guarantee-errors"] = errors_by_runs(self.runs, self.errors())
+        numbers = self.path / "guarantee-numbers.json"
+        with self.folder.writing(numbers):
+            write_json(numbers, self.content())
+        return [*self.save(drawn, suffix), numbers]
+
+    def _task(
+        self, figure: str, compute: Callable[[_Training, st.Observations], _Trained], training: _Training
+    ) -> Task[_Trained]:
+        def make(context: RunContext) -> Save:
+            return compute(training, self.test.value()).write
+
+        return folder_task(
+            self.folder,
+            f"{figure} {training.learner.lower()} {training.runs} {training.number}",
+            {},
+            make,
+            read=_Trained.read,
+            needs=(self.test,),
+            parallel=True,
+            seconds=GUARANTEE_SECONDS / self.cores,
+        )
+
+    def _curves(self, figure: str) -> Curves:
+        curves = {}
+        for learner in self.learners:
+            rows = [
+                [self.trained[figure, learner, runs, number].value().values for number in range(self.trainings)]
+                for runs in self.runs
+            ]
+            curves[learner] = {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
+        return curves
 
 
-def paper_figures(
-    folder: str | Path,
-    *,
-    learners: Sequence[str] = tuple(LEARNERS),
-    runs: Sequence[int] = RUNS,
-    trainings: int = 5,
-    seed: int = 1,
-    suffix: str = ".png",
-    progress: Progress = SILENT,
-) -> list[Path]:
-    """Draw all three into a folder, and write their numbers; the paths of the files, the numbers last.
+def _rebuilt(path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int) -> Pipeline:
+    """The pipeline that another process asked for."""
+    figures = GuaranteeFigures(path, learners=learners, runs=runs, trainings=trainings, seed=seed, workers=1)
+    return figures.pipeline
 
-    The second figure is one file for each learner.
+
+def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:
+    """The mean widths of bands over the test points, and the bands of the first training along the parameter."""
+    space = test.space
+    trained = training.observed(space.grid(_TRAINING_POINTS), training.runs, "training")
+    posterior = st.learn(trained, LEARNERS[training.learner](None), seed=training.key("fit"))
+    predictors = _predictors(training, posterior)
+    values = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
+    drawn = predictors if training.number == 0 else {}
+    bands = {name: predict(space.grid(_BAND_POINTS)) for name, predict in drawn.items()}
+    return _Trained(values | _errors(posterior, trained, test), bands)
+
+
+def _error_bounds(training: _Training, test: st.Observations) -> _Trained:
+    """Bounds on the mean error. PAC-Bayes needs independent training points and a prior that is not learned on them:
+    the Gaussian processes learn theirs on a fifth of the training.
     """
-    from sateen.plot.figures import save
-    from sateen.plot.guarantee import bands_over_parameter, errors_by_runs, widths_by_runs
-
-    _check(learners, runs, trainings)
-    place = _folder(Path(folder))
-    asked: dict[str, Any] = {"learners": learners, "runs": runs, "trainings": trainings, "seed": seed}
-    widths, bands = bands_and_widths(**asked, progress=progress)
-    errors = error_bounds(**asked, progress=progress)
-    drawn = {"guarantee-widths": widths_by_runs(widths.runs, widths.values)}
-    for learner, own in bands.items():
-        drawn[f"guarantee-bands-{learner.lower()}"] = bands_over_parameter(learner, own.predictions, own.test)
-    drawn["guarantee-errors"] = errors_by_runs(errors.runs, errors.values)
-    files = [place / f"{name}{suffix}" for name in drawn]
-    for file, figure in zip(files, drawn.values(), strict=True):
-        save(figure, file)
-    numbers = place / "guarantee-numbers.json"
-    with replacing(numbers) as stream:
-        about = {"seed": seed, "widths": widths.content(), "errors": errors.content()}
-        stream.write(json.dumps(about).encode() + b"\n")
-    return [*files, numbers]
-
-
-def _folder(path: Path) -> Path:
-    """The folder, made if it is not there; said to be impossible before the work, not after."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {path}: {error.strerror or error}") from None
-    return path
-
-
-def _predictors(
-    experiment: _Experiment, posterior: Posterior, m: int, row: int, training: int
-) -> dict[str, Callable[[Points], Prediction]]:
-    """By name, whoever predicts with intervals: 95 % of all, but 90 % of the Chernoff band and its counterpart."""
-    held_out = experiment.observed(experiment.uniform(_HELD_OUT_POINTS, 3, row, training), m, 3, row, training)
-    chernoff: dict[str, Any] = {"method": "chernoff", "normaliser": "posterior", "level": _CHERNOFF_LEVEL}
-    found: dict[str, Callable[[Points], Prediction]] = {
-        "Bayes": lambda points: posterior.predict(points, level=_LEVEL),
-        "ICP": calibrate(posterior, held_out, method="icp", level=_LEVEL).predict,
-        "NICP": calibrate(posterior, held_out, method="nicp", level=_LEVEL).predict,
-        "NICP + Chernoff, 90 %": calibrate(posterior, held_out, **chernoff).predict,
-        "lift": _lifted(posterior, held_out).predict,
+    points = training.uniform(_TRAINING_POINTS, "training")
+    trained = training.observed(points, training.runs, "independent training")
+    posterior = st.learn(trained, LEARNERS[training.learner](_SPLIT), seed=training.key("fit with a prior"))
+    held_out = _held_out(training, "bounds")
+    draws = training.key("draws")
+    values = {
+        "PAC-Bayes (Catoni)": st.bound_error(posterior, method="catoni", seed=draws).value,
+        "PAC-Bayes (Seeger)": st.bound_error(posterior, method="seeger", seed=draws).value,
+        "betting": st.bound_error(posterior, held_out).value,
+        "ICP": _half_width(st.calibrate(posterior, held_out, method="icp", level=_LEVEL).predict, test),
+        "NICP": _half_width(st.calibrate(posterior, held_out, method="nicp", level=_LEVEL).predict, test),
+        "lift": _half_width(_lift(posterior, held_out), test),
+        "Bayes": _half_width(partial(posterior.predict, level=_LEVEL), test),
     }
-    for number, (name, level) in enumerate({"lift, planned": _LEVEL, "lift, planned, 90 %": _CHERNOFF_LEVEL}.items()):
-        planned = plan(posterior, budget=len(held_out) * m, level=level, confidence=None)
-        points = experiment.uniform(planned.points, 4, number, row, training)
-        fresh = experiment.observed(points, planned.runs, 4, number, row, training)
-        found[name] = calibrate(posterior, fresh, plan=planned, normaliser=planned.normaliser).predict
-    return found
+    return _Trained(values | _errors(posterior, trained, test), {})
 
 
-def _lifted(posterior: Posterior, held_out: Observations) -> Any:
+def _predictors(training: _Training, posterior: st.Posterior) -> dict[str, Predict]:
+    """By name, what predicts with intervals: 95 % of all, but 90 % of the Chernoff band and its counterpart."""
+    held_out = _held_out(training, "bands")
+    chernoff = st.calibrate(posterior, held_out, method="chernoff", normaliser="posterior", level=_CHERNOFF_LEVEL)
+    predictors: dict[str, Predict] = {
+        "Bayes": partial(posterior.predict, level=_LEVEL),
+        "ICP": st.calibrate(posterior, held_out, method="icp", level=_LEVEL).predict,
+        "NICP": st.calibrate(posterior, held_out, method="nicp", level=_LEVEL).predict,
+        "NICP + Chernoff, 90 %": chernoff.predict,
+        "lift": _lift(posterior, held_out),
+    }
+    for name, level in {"lift, planned": _LEVEL, "lift, planned, 90 %": _CHERNOFF_LEVEL}.items():
+        budget, seed = len(held_out) * training.runs, training.key("plan")
+        plan = st.plan(posterior, budget=budget, level=level, confidence=None, seed=seed)
+        # Both levels share points and runs as far as they go, so that they differ by the level and not by luck.
+        fresh = training.observed(training.uniform(plan.points, "planned"), plan.runs, "planned")
+        predictors[name] = st.calibrate(posterior, fresh, plan=plan, normaliser=plan.normaliser).predict
+    return predictors
+
+
+def _held_out(training: _Training, name: str) -> st.Observations:
+    return training.observed(training.uniform(_HELD_OUT_POINTS, name), training.runs, name)
+
+
+def _lift(posterior: st.Posterior, held_out: st.Observations) -> Predict:
     """The lift of the same calibration set, marginal as ICP and NICP are."""
-    return calibrate(posterior, held_out, level=_LEVEL, confidence=None, normaliser="predictive")
+    return st.calibrate(posterior, held_out, level=_LEVEL, confidence=None, normaliser="predictive").predict
 
 
-def _half_width(guarantee: Any, test: Observations) -> float:
-    return 0.5 * float(guarantee.predict(test.points).width.mean())
+def _half_width(predict: Predict, test: st.Observations) -> float:
+    return 0.5 * float(predict(test.points).width.mean())
 
 
-def _errors(posterior: Posterior, trained: Observations, test: Observations) -> dict[str, float]:
+def _errors(posterior: st.Posterior, trained: st.Observations, test: st.Observations) -> dict[str, float]:
     """The mean distances of the posterior mean from the frequencies of the test and of the training."""
     sets = {"gen": test, "emp": trained}
     return {
         name: float(np.abs(each.frequency - posterior.predict(each.points).mean).mean()) for name, each in sets.items()
     }
-
-
-def _cases(learners: Sequence[str], runs: Sequence[int], trainings: int, label: str, progress: Progress) -> Any:
-    """Learner, row, runs per point and number of the training, for all of them."""
-    _check(learners, runs, trainings)
-    progress.start(label, len(learners) * len(runs) * trainings, "fits")
-    try:
-        for learner in learners:
-            for row, m in enumerate(runs):
-                for training in range(trainings):
-                    yield learner, row, m, training
-                    progress.advance(1)
-    finally:
-        progress.finish()
-
-
-def _check(learners: Sequence[str], runs: Sequence[int], trainings: int) -> None:
-    if strangers := [learner for learner in learners if learner not in LEARNERS]:
-        raise InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(LEARNERS)}")
-    if not learners or not runs or trainings < 1 or min(runs) < 1:
-        raise InputError("a figure needs at least one learner, one number of runs, and one training")
-
-
-def _curves(runs: Sequence[int], gathered: Mapping[str, Mapping[str, list[list[float]]]]) -> Curves:
-    values = {learner: {name: np.array(rows) for name, rows in own.items()} for learner, own in gathered.items()}
-    return Curves(tuple(runs), values)

@@ -10,29 +10,23 @@ each other, of the test set, of the runs behind the truth and of those for calib
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-import numpy as np
-
-from sateen.core.errors import InputError, nearest
-from sateen.core.space import Points, Range, Space
-from sateen.logic.formula import Formula
-from sateen.logic.parser import stl
-from sateen.model.model import Model
+import sateen as st
 from sateen.paper.cases.configurations import CONFIGURATIONS
 from sateen.paper.cases.design import Design
-from sateen.paper.cases.random_ctmc import HORIZON, KINDS, random_network
+from sateen.paper.cases.random_ctmc import KINDS, property_of, random_network
+from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS
+from sateen.pipeline import stream_seed
 
 __all__ = ["NETWORKS", "PARTS", "TRUTH_RUNS", "Question", "Role", "Set", "questions"]
 
 Set: TypeAlias = Literal["train", "test", "truth"]
 Role: TypeAlias = Set | Literal["held-out"]
-_ROLES: Final[tuple[Role, ...]] = ("train", "test", "truth", "held-out")
 _RATES: Final = MappingProxyType({f"r{rates:02d}": rates for rates in DIMENSIONS})
 PARTS: Final = (*CONFIGURATIONS, *_RATES, "random")
 
@@ -45,44 +39,15 @@ _FEWEST_POINTS: Final = 4
 
 # The first three seeds from 1000 r + 1 on whose networks have an informative property of every kind, and the species
 # in those that `informative_properties` finds with the seed: Si and Sj of phi1, Si and Sj of phi2, and Si of phi3.
-_Network: TypeAlias = tuple[int, str, str, str, str, str]
-NETWORKS: Final[Mapping[int, tuple[_Network, ...]]] = MappingProxyType(
+NETWORKS: Final[Mapping[int, tuple[tuple[int, ...], ...]]] = MappingProxyType(
     {
-        2: (
-            (2001, "S1", "S3", "S3", "S2", "S1"),
-            (2003, "S3", "S2", "S2", "S3", "S3"),
-            (2004, "S2", "S3", "S3", "S1", "S1"),
-        ),
-        3: (
-            (3001, "S1", "S2", "S2", "S1", "S2"),
-            (3002, "S1", "S4", "S4", "S1", "S1"),
-            (3003, "S2", "S4", "S1", "S2", "S3"),
-        ),
-        4: (
-            (4001, "S5", "S3", "S3", "S1", "S2"),
-            (4005, "S3", "S4", "S4", "S5", "S1"),
-            (4006, "S2", "S1", "S4", "S2", "S5"),
-        ),
-        8: (
-            (8001, "S4", "S3", "S2", "S7", "S8"),
-            (8002, "S6", "S5", "S5", "S3", "S7"),
-            (8003, "S2", "S9", "S9", "S7", "S7"),
-        ),
-        12: (
-            (12001, "S10", "S7", "S13", "S8", "S4"),
-            (12002, "S6", "S11", "S1", "S9", "S7"),
-            (12003, "S3", "S6", "S7", "S11", "S11"),
-        ),
-        16: (
-            (16001, "S1", "S2", "S17", "S5", "S1"),
-            (16002, "S4", "S11", "S1", "S4", "S14"),
-            (16003, "S1", "S14", "S14", "S13", "S11"),
-        ),
-        20: (
-            (20001, "S12", "S17", "S14", "S12", "S10"),
-            (20002, "S18", "S13", "S9", "S18", "S6"),
-            (20003, "S4", "S15", "S15", "S12", "S8"),
-        ),
+        2: ((2001, 1, 3, 3, 2, 1), (2003, 3, 2, 2, 3, 3), (2004, 2, 3, 3, 1, 1)),
+        3: ((3001, 1, 2, 2, 1, 2), (3002, 1, 4, 4, 1, 1), (3003, 2, 4, 1, 2, 3)),
+        4: ((4001, 5, 3, 3, 1, 2), (4005, 3, 4, 4, 5, 1), (4006, 2, 1, 4, 2, 5)),
+        8: ((8001, 4, 3, 2, 7, 8), (8002, 6, 5, 5, 3, 7), (8003, 2, 9, 9, 7, 7)),
+        12: ((12001, 10, 7, 13, 8, 4), (12002, 6, 11, 1, 9, 7), (12003, 3, 6, 7, 11, 11)),
+        16: ((16001, 1, 2, 17, 5, 1), (16002, 4, 11, 1, 4, 14), (16003, 1, 14, 14, 13, 11)),
+        20: ((20001, 12, 17, 14, 12, 10), (20002, 18, 13, 9, 18, 6), (20003, 4, 15, 15, 12, 8)),
     }
 )
 
@@ -97,9 +62,9 @@ class Question:
 
     name: str
     part: str
-    model: Model
-    formulas: Mapping[str, Formula] = field(hash=False)
-    space: Space
+    model: st.Model
+    formulas: Mapping[str, st.Formula] = field(hash=False)
+    space: st.Space
     train: Design
     test: Design
     truth_runs: int | None
@@ -113,32 +78,29 @@ class Question:
     def tried(self, share: float) -> Question:
         """The same question with a share of the points, and of the runs behind the truth."""
         if not 0 < share <= 1:
-            raise InputError(f"a share of the points lies above 0 and is at most 1, not {share:g}")
+            raise st.InputError(f"a share of the points lies above 0 and is at most 1, not {share:g}")
         runs = None if self.truth_runs is None else max(_FEWEST_TRUTH_RUNS, round(self.truth_runs * share))
         train, test = (self._fewer(design, share) for design in (self.train, self.test))
         return replace(self, train=train, test=test, truth_runs=runs if share < 1 else self.truth_runs, share=share)
 
-    def points(self, role: Set, number: int = 0) -> Points:
+    def points(self, role: Set, number: int = 0) -> st.Points:
         """The parameter values of a set; the truth is asked at the test points."""
         if role == "train":
-            return self.train.draw(self.space, self._seeds(role, number)[0])
-        return self.test.draw(self.space, self._seeds("test")[0])
+            return self.train.draw(self.space, self._seed("points", role, number))
+        return self.test.draw(self.space, self._seed("points", "test"))
 
-    def uniform(self, count: int) -> Points:
+    def uniform(self, count: int) -> st.Points:
         """Independent points for calibrations."""
-        return self.space.uniform(count, seed=self._seeds("held-out")[0])
+        return self.space.uniform(count, seed=self._seed("points", "held-out"))
 
     def run_seed(self, role: Role, number: int = 0) -> int:
         """The seed of the runs of a set."""
-        return int(self._seeds(role, number)[1].generate_state(1, np.uint64)[0] >> 1)
+        return self._seed("runs", role, number)
 
-    def content(self) -> dict[str, Any]:
-        """All that decides what its runs are, as plain data; without the formulas."""
-        parameters = [
-            [name, [own.low, own.high, own.scale] if isinstance(own, Range) else own]
-            for name, own in self.space.parameters
-        ]
-        return {"question": self.name, "model": str(self.model), "space": parameters}
+    def content(self) -> dict[str, object]:
+        """All that decides what its runs are, as plain data; without the designs."""
+        formulas = {name: [str(formula), formula.end] for name, formula in self.formulas.items()}
+        return {"question": self.name, "model": str(self.model), "space": repr(self.space), "formulas": formulas}
 
     def _fewer(self, design: Design, share: float) -> Design:
         if design.kind == "latin":
@@ -146,10 +108,9 @@ class Question:
         axis = max(_FEWEST_POINTS, round(design.per_axis(self.dimension) * share ** (1 / self.dimension)))
         return replace(design, points=axis**self.dimension)
 
-    def _seeds(self, role: Role, number: int = 0) -> list[np.random.SeedSequence]:
-        """The seeds of the design and of the runs of a set."""
-        own = (zlib.crc32(self.name.encode()), _ROLES.index(role))
-        return np.random.SeedSequence(number, spawn_key=own).spawn(2)
+    def _seed(self, what: str, role: Role, number: int = 0) -> int:
+        """The seed of the points or of the runs of a set."""
+        return stream_seed(number, "paper", self.name, role, what)
 
 
 def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
@@ -163,8 +124,7 @@ def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
     """
     for part in parts:
         if part not in PARTS:
-            hint = nearest(part, PARTS) or f"there are {' '.join(PARTS)}"
-            raise InputError(f"the paper has no part {part!r}; {hint}")
+            raise unknown_name(f"the paper has no part {part!r}", part, PARTS)
     asked = [_configuration(part) for part in CONFIGURATIONS if part in parts]
     for part, rates in _RATES.items():
         if part in parts or "random" in parts:
@@ -173,24 +133,17 @@ def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
 
 
 def _configuration(name: str) -> Question:
-    own = CONFIGURATIONS[name]
-    runs = TRUTH_RUNS[own.case]
-    return Question(name, name, own.model, {name: own.formula}, own.space, own.train, own.test, runs)
+    asked = CONFIGURATIONS[name]
+    runs = TRUTH_RUNS[asked.case]
+    return Question(name, name, asked.model, {name: asked.formula}, asked.space, asked.train, asked.test, runs)
 
 
 def _network(rates: int, place: int) -> Question:
-    seed, *species = NETWORKS[rates][place]
+    seed, *numbers = NETWORKS[rates][place]
+    species = [f"S{number}" for number in numbers]
     network = random_network(rates, seed)
     name = f"r{rates:02d}/m{place + 1}"
-    one, other, two, another, three = species
-    texts = (
-        f"G[0, {HORIZON}] ({one} <= {other})",
-        f"F[0, {HORIZON}] ({two} <= {another})",
-        f"F[0, {HORIZON}] G ({three} < 20)",
-    )
-    formulas = {
-        f"{name}/{kind}": stl(text, end=HORIZON if kind == "phi3" else None)
-        for kind, text in zip(KINDS, texts, strict=True)
-    }
+    pairs = zip(KINDS, (species[0:2], species[2:4], species[4:]), strict=True)
+    formulas = {f"{name}/{kind}": property_of(kind, *some) for kind, some in pairs}
     runs = TRUTH_RUNS["random"]
     return Question(name, "random", network.model, formulas, network.space, network.train, network.test, runs)

@@ -1,93 +1,134 @@
-"""The work behind a part of the paper: which pieces it has, how long those that are missing take, and the doing."""
+"""A reproduction of parts of the paper: its tasks, how long the pending ones take, and the tables that come out."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sateen.assess.score import score
-from sateen.core.errors import InputError, Interrupted, nearest
-from sateen.core.prediction import Claim, Prediction
-from sateen.core.progress import SILENT, Progress
-from sateen.core.threads import processors
-from sateen.files.atomic import replacing
-from sateen.paper.forecast import expected
-from sateen.paper.making import Maker, make_piece
-from sateen.paper.pieces import Piece, Pieces
-from sateen.paper.published import DIMENSIONS, TABLE_1
+import sateen as st
+from sateen.paper.cases.variants import unknown_name
+from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
-from sateen.paper.rows import ALL_METHODS, DimensionRow, Fit, Lift, Row, dimension_row, row
-from sateen.paper.tables import (
-    Labels,
-    Table,
-    configuration_tables,
-    configurations_latex,
-    random_latex,
-    random_tables,
-)
-from sateen.pipeline.folder import ResultFolder
+from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, label, row
+from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
+from sateen.paper.tasks import QuestionTasks, question_tasks
+from sateen.pipeline import SILENT, Progress, processors, write_text
+from sateen.pipeline.folder import ResultFolder, write_json
+from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 
-__all__ = ["PRESETS", "Findings", "PaperWork"]
+if TYPE_CHECKING:
+    from sateen.plot.style import Figure
+
+__all__ = ["PRESETS", "Findings", "PaperRun", "Reproduction"]
 
 PRESETS: Final = ("fast", "faithful")
-_PIECES: Final = "pieces"  # the folder for them, inside that of the tables and figures
+_TASKS: Final = "pieces"  # the folder for the files of tasks, inside that of the tables and figures
+_SHOWN: Final = 30  # test points in a figure, equally spaced
+_PANELS: Final = ("accuracy", "rmse", "uncertainty", "hours")
+_HOUR: Final = 3600.0
+
+
+class PaperRun(ABC):
+    """Tasks of the paper, whose files are in a folder beside its tables and figures."""
+
+    def __init__(self, folder: str | FilePath, workers: int | None, progress: Progress) -> None:
+        self.path = FilePath(folder)
+        self.folder = ResultFolder(self.path / _TASKS)
+        self.workers, self.progress = workers, progress
+        self.cores = workers or processors()
+        self.spent: Mapping[str, float] = {}  # seconds of the last run, by what was done
+
+    @property
+    @abstractmethod
+    def stages(self) -> Mapping[str, Sequence[Task[object]]]:
+        """All tasks by what is done, in the order in which they run."""
+
+    @property
+    @abstractmethod
+    def rebuild(self) -> Rebuild:
+        """How another process gets the same tasks."""
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """All tasks, finished or pending."""
+        return Pipeline(self.folder, tuple(task for some in self.stages.values() for task in some), self.rebuild)
+
+    def forecast(self) -> dict[str, float]:
+        """About how many seconds the pending tasks take, by what is done."""
+        pending = {stage: [task for task in some if not task.finished] for stage, some in self.stages.items()}
+        return {stage: sum(task.seconds for task in some) for stage, some in pending.items() if some}
+
+    def compute(self) -> None:
+        """Compute what is pending; the folder must be held."""
+        watcher = self.progress if self.pipeline.pending() else SILENT
+        self.spent = self.pipeline.run(workers=self.workers, progress=watcher).stage_seconds
+
+    def save(self, figures: Mapping[str, Figure], suffix: str) -> list[FilePath]:
+        """Write figures by name into the folder; the paths of the files."""
+        from sateen.plot.figures import save
+
+        files = {self.path / f"{name}{suffix}": figure for name, figure in figures.items()}
+        for file, figure in files.items():
+            with self.folder.writing(file):
+                save(figure, file)
+        return list(files)
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
     """What was found: rows of both tables, what is known of the test sets, and the lift, by configuration."""
 
-    about: Mapping[str, Any]
+    about: Mapping[str, object]
     rows: tuple[Row, ...]
     labels: Mapping[str, Labels]
     lifts: Mapping[str, Lift]
-    dimensions: tuple[DimensionRow, ...]
+    dimensions: tuple[Row, ...]
 
     @property
     def text(self) -> str:
         """The tables as text."""
-        return "\n".join([*self._tried(""), *(table.text() for table in self._tables())])
+        return "\n".join([*self._tried(), *(table.text() for table in self._tables())])
 
     @property
     def markdown(self) -> str:
         """The tables in Markdown."""
-        return "\n".join([*self._tried(""), *(table.markdown() for table in self._tables())])
+        return "\n".join([*self._tried(), *(table.markdown() for table in self._tables())])
 
     @property
     def latex(self) -> str:
-        """The tables as LaTeX."""
-        tables = [configurations_latex(self.rows, self.labels)] if self.rows else []
-        tables += [random_latex(self.dimensions)] if self.dimensions else []
-        return "\n".join([*self._tried("% "), *tables])
+        """The tables of figures as LaTeX."""
+        tables = [table.latex() for table in self._tables() if not table.caption]
+        return "\n".join([*(f"% {line}" for line in self._tried()), *tables])
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """All of it as plain data."""
         return {
             **self.about,
             "rows": [each.content() for each in self.rows],
-            "test_sets": {part: asdict(own) for part, own in self.labels.items()},
-            "lift": {part: own.content() for part, own in self.lifts.items()},
+            "test_sets": {part: asdict(labels) for part, labels in self.labels.items()},
+            "lift": {part: lift.content() for part, lift in self.lifts.items()},
             "random": [each.content() for each in self.dimensions],
         }
 
     def _tables(self) -> list[Table]:
-        found = configuration_tables(self.rows, self.labels, self.lifts) if self.rows else []
-        return [*found, *(random_tables(self.dimensions) if self.dimensions else [])]
+        tables = configuration_tables(self.rows, self.labels, self.lifts) if self.rows else []
+        return [*tables, *(random_tables(self.dimensions) if self.dimensions else [])]
 
-    def _tried(self, comment: str) -> list[str]:
-        if self.about["share"] == 1:
-            return []
-        return [f"{comment}Tried with a share of {self.about['share']:g} of the points: no figures to compare.\n"]
+    def _tried(self) -> list[str]:
+        share = self.about["share"]
+        return [] if share == 1 else [f"Tried with a share of {share:g} of the points: no figures to compare.\n"]
 
 
-class PaperWork:
-    """The pieces of some parts of the paper in a folder, under a preset, with so many training sets.
+class Reproduction(PaperRun):
+    """Some parts of the paper in a folder, under a preset, for some learners, with so many training sets.
 
+    A learner is one of the paper's, "default", or any that `st.learn` knows by name, such as "my_package:MyLearner".
     `seeds` is the number of training sets; without it three of a configuration, and one of each random network, whose
     data sets are nine for each number of rates. They are numbered from `first` on. With a `share` below 1 only as
     many of the points are looked at, to try it.
@@ -99,7 +140,7 @@ class PaperWork:
         folder: str | FilePath,
         *,
         preset: str = "fast",
-        methods: Sequence[str] = ALL_METHODS,
+        learners: Sequence[str] = ALL_LEARNERS,
         seeds: int | None = None,
         first: int = 1,
         share: float = 1.0,
@@ -107,21 +148,17 @@ class PaperWork:
         progress: Progress = SILENT,
     ) -> None:
         if preset not in PRESETS:
-            raise InputError(f"there is no preset {preset!r}; there are {' and '.join(PRESETS)}")
-        for method in methods:
-            if method not in ALL_METHODS:
-                hint = nearest(method, ALL_METHODS) or f"there are {', '.join(ALL_METHODS)}"
-                raise InputError(f"the paper has no method {method!r}; {hint}")
-        if not parts or not methods or first < 0 or (seeds is not None and seeds < 1):
-            raise InputError("there must be at least one part, one method and one training set, numbered from 0 up")
-        self.path = FilePath(folder)
+            raise unknown_name(f"there is no preset {preset!r}", preset, PRESETS)
+        if not parts or not learners or first < 0 or (seeds is not None and seeds < 1):
+            raise st.InputError("there must be at least one part, one learner and one training set, numbered from 0 up")
+        others = dict.fromkeys(learner for learner in learners if learner not in ALL_LEARNERS)
+        for learner in others:
+            st.make_learner(learner)  # an unknown one is refused now
+        super().__init__(folder, workers, progress)
         self.questions = questions(parts, share)
-        self.methods = tuple(method for method in ALL_METHODS if method in methods)
+        self.learners = (*(learner for learner in ALL_LEARNERS if learner in learners), *others)
         self.preset, self.seeds, self.first, self.share = preset, seeds, first, share
         self.parts = tuple(parts)
-        self.workers, self.progress = workers, progress
-        self.spent: dict[str, float] = {}  # seconds, by what was done when it was run
-        self.kept = Pieces(ResultFolder(self.path / _PIECES), preset, workers, progress)
 
     def numbers(self, question: Question) -> range:
         """The numbers of the training sets of a question."""
@@ -129,148 +166,178 @@ class PaperWork:
         return range(self.first, self.first + count)
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """All pieces, made or not."""
-        return tuple(piece for question in self.questions for piece in self._pieces_of(question))
+    def by_question(self) -> Mapping[str, QuestionTasks]:
+        """The tasks of each question."""
+        return {
+            question.name: question_tasks(
+                self.folder, question, self.numbers(question), self.learners, self.preset, self.cores
+            )
+            for question in self.questions
+        }
 
-    def missing(self) -> tuple[Piece, ...]:
-        """The pieces that are to be made."""
-        return tuple(piece for piece in self.pieces if not piece.there)
+    @cached_property
+    def stages(self) -> Mapping[str, Sequence[Task[object]]]:
+        """All tasks by what is done, in the order in which they run.
 
-    def forecast(self) -> dict[str, float]:
-        """About how many seconds what is missing takes, by what is done."""
-        found: dict[str, float] = {}
-        for piece in self.missing():
-            name = f"{_NAMES[piece.kind]} of {piece.method}" if piece.method else _NAMES[piece.kind]
-            found[name] = found.get(name, 0.0) + self._expected(piece)
-        return found
+        First come all data and truths, each computed by all processors; then the fits, and the plans of calibrations,
+        side by side; then the runs for calibrations, and these.
+        """
+        every = self.by_question.values()
+        fits = {
+            f"fits of {learner}": [task for each in every for key, task in each.fits.items() if key[1] == learner]
+            for learner in self.learners
+        }
+        return {
+            "runs for data sets": [task for each in every for task in (*each.train, each.test)],
+            "the truth": [each.truth for each in every],
+            **fits,
+            "plans of calibrations": [each.plan for each in every if each.plan],
+            "runs for calibrations": [each.held_out for each in every if each.held_out],
+            "calibrations": [each.lift for each in every if each.lift],
+        }
+
+    @property
+    def rebuild(self) -> Rebuild:
+        """How another process gets the same tasks."""
+        asked = (self.parts, self.path, self.preset, self.learners, self.seeds, self.first, self.share)
+        return Rebuild(_rebuilt, asked)
 
     def run(self) -> Findings:
-        """Make what is missing, and say what was found."""
-        folder = self.kept.folder
-        with folder.held():
-            try:
-                maker = self._maker()
-                self.spent = {_NAMES[kind]: own for kind, own in maker.make(self.missing()).items()}
-                maker.clear(self.pieces)
-            except KeyboardInterrupt as stop:
-                said = f"{stop}\n" if isinstance(stop, Interrupted) else ""
-                raise Interrupted(f"{said}what is finished is in {self.path}; run the same again to go on") from None
-            return self._found()
+        """Compute what is pending, and collect the findings."""
+        with self.folder.held():
+            self.compute()
+            return self._findings()
 
     def write(self, findings: Findings) -> list[FilePath]:
         """Write the tables into the folder; the paths of the files."""
         forms = {".txt": findings.text, ".md": findings.markdown, ".tex": findings.latex}
         texts = {self.path / f"table{suffix}": text for suffix, text in forms.items()}
         for file, text in texts.items():
-            with self.kept.folder.writing(file), replacing(file) as stream:
-                stream.write(text.encode())
+            with self.folder.writing(file):
+                write_text(file, text)
         numbers = self.path / "table.json"
-        self.kept.folder.write_json(numbers, findings.content())
+        with self.folder.writing(numbers):
+            write_json(numbers, findings.content())
         return [*texts, numbers]
 
-    def _pieces_of(self, question: Question) -> Iterator[Piece]:
-        numbers = self.numbers(question)
-        yield from (self.kept.observed(question, "train", number) for number in numbers)
-        yield self.kept.observed(question, "test")
-        yield self.kept.truth(question)
-        for function in question.formulas:
-            for method in self.methods:
-                for number in numbers:
-                    keep = self._lifted(question) and method == "default" and number == self.first
-                    yield self.kept.fit(question, function, method, number, keep=keep)
-            if self._lifted(question):
-                yield from self.kept.lift(question, function, self.first)
+    def draw(self, findings: Findings, suffix: str = ".svg") -> list[FilePath]:
+        """Draw every figure of the parts into the folder; the paths of the files."""
+        drawn: dict[str, Figure] = {}
+        for tasks in self.by_question.values():
+            if tasks.question.part != "random" and tasks.question.dimension <= 2:
+                figure = _learned(tasks, self.first)
+                if figure is not None:
+                    drawn[f"paper-{tasks.question.part}"] = figure
+        if findings.dimensions:
+            drawn["paper-random"] = _by_dimension(findings.dimensions)
+        return self.save(drawn, suffix)
 
-    def _lifted(self, question: Question) -> bool:
-        return question.part != "random" and "default" in self.methods
-
-    def _expected(self, piece: Piece) -> float:
-        return expected(piece, self.preset, self.workers)
-
-    def _maker(self) -> Maker:
-        folder, workers = self.kept.folder, self.workers or processors()
-        asked = (self.parts, self.path, self.preset, self.methods, self.seeds, self.first, self.share)
-        return Maker(folder, workers, self._expected, self._tell, _make_elsewhere, lambda piece: (asked, piece.label))
-
-    def _tell(self, text: str) -> None:
-        self.progress.start(text, 1, "piece")
-        try:
-            self.progress.note(text)
-            self.progress.advance(1)
-        finally:
-            self.progress.finish()
-
-    def _found(self) -> Findings:
+    def _findings(self) -> Findings:
         rows: list[Row] = []
         labels: dict[str, Labels] = {}
         lifts: dict[str, Lift] = {}
-        for question in (each for each in self.questions if each.part != "random"):
-            for method in self.methods:
-                rows.append(row(question.part, method, *self._fits([question], method)))
-            labels[question.part] = self._labels(question)
-            if self._lifted(question):
-                lifts[question.part] = self.kept.found_lift(question, question.name, self.first)
+        for tasks in self.by_question.values():
+            part = tasks.question.part
+            if part != "random":
+                rows += [row(part, learner, *_fits([tasks], learner)) for learner in self.learners]
+                labels[part] = _labels(tasks)
+                if tasks.lift:
+                    lifts[part] = tasks.lift.value()
         return Findings(self._about(), tuple(rows), labels, lifts, tuple(self._by_dimension()))
 
-    def _by_dimension(self) -> Iterator[DimensionRow]:
+    def _by_dimension(self) -> Iterator[Row]:
+        networks = [each for each in self.by_question.values() if each.question.part == "random"]
         for rates in DIMENSIONS:
-            own = [each for each in self.questions if each.part == "random" and each.dimension == rates]
-            for method in self.methods if own else ():
-                yield dimension_row(rates, method, *self._fits(own, method))
+            some = [each for each in networks if each.question.dimension == rates]
+            for learner in self.learners if some else ():
+                yield dimension_row(rates, learner, *_fits(some, learner))
 
-    def _fits(self, asked: Sequence[Question], method: str) -> tuple[list[Fit], str]:
-        """The fits of a method to all functions of the questions, and why it refused, if it did."""
-        found = [
-            self.kept.found_fit(question, function, method, number)
-            for question in asked
-            for function in question.formulas
-            for number in self.numbers(question)
-        ]
-        return [each for each in found if isinstance(each, Fit)], next((e for e in found if isinstance(e, str)), "")
-
-    def _labels(self, question: Question) -> Labels:
-        (function,) = question.formulas
-        test, f = self.kept.found_test(question, function), self.kept.found_truth(question, function)
-        itself = score(
-            Prediction(test.points, f, 0.0 * f, f, f, 0.95, Claim("probability", "credible", 0.95, "")), test
-        )
-        noise = float(np.sqrt(np.mean(f * (1 - f) / test.trials)))
-        error = 0.0 if question.truth_runs is None else float(np.sqrt(np.mean(f * (1 - f) / question.truth_runs)))
-        of_f = itself.accuracy, itself.wilson_accuracy
-        widths = itself.smc_width, TABLE_1[question.part].test_width
-        return Labels(question.part, noise, *of_f, *widths, question.truth_runs, error)
-
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, object]:
         counts = {question.part: len(self.numbers(question)) for question in self.questions}
         return {
             "preset": self.preset,
-            "methods": list(self.methods),
+            "learners": list(self.learners),
             "training_sets": counts,
             "first": self.first,
             "share": self.share,
         }
 
 
-_NAMES: Final = {
-    "data": "runs for data sets",
-    "truth": "the truth",
-    "fit": "fits",
-    "plan": "plans of calibrations",
-    "held-out": "runs for calibrations",
-    "lift": "calibrations",
-}
+def _fits(asked: Sequence[QuestionTasks], learner: str) -> tuple[list[Fit], str]:
+    """The fits of a learner to all functions of the questions, and why it refused, if it did."""
+    values = [task.value() for each in asked for key, task in each.fits.items() if key[1] == learner]
+    refusals = [value for value in values if isinstance(value, str)]
+    return [value for value in values if isinstance(value, Fit)], refusals[0] if refusals else ""
 
 
-def _make_elsewhere(asked: tuple[Any, ...], label: str) -> None:
-    """Make a piece of the work that another process was asked for."""
-    folder, pieces = _asked_for(asked)
-    make_piece(folder, pieces[label])
+def _labels(tasks: QuestionTasks) -> Labels:
+    question = tasks.question
+    ((function, test),) = tasks.test.value().items()
+    f = tasks.truth.value()[function]
+    claim = st.Claim("probability", "credible", 0.95, "")
+    itself = st.score(st.Prediction(test.points, f, 0.0 * f, f, f, 0.95, claim), test)
+    noise = float(np.sqrt(np.mean(f * (1 - f) / test.trials)))
+    error = 0.0 if question.truth_runs is None else float(np.sqrt(np.mean(f * (1 - f) / question.truth_runs)))
+    of_f = itself.accuracy, itself.wilson_accuracy
+    widths = itself.smc_width, TABLE_1[question.part].test_width
+    return Labels(question.part, noise, *of_f, *widths, question.truth_runs, error)
 
 
-@cache
-def _asked_for(asked: tuple[Any, ...]) -> tuple[ResultFolder, dict[str, Piece]]:
-    parts, path, preset, methods, seeds, first, share = asked
-    named: dict[str, Any] = {"preset": preset, "methods": methods, "seeds": seeds, "first": first, "share": share}
-    work = PaperWork(parts, path, **named, workers=1)
-    return work.kept.folder, {piece.label: piece for piece in work.pieces}
+def _learned(tasks: QuestionTasks, number: int) -> Figure | None:
+    """The figure of a configuration with one or two parameters; None if no learner has learned it."""
+    from sateen.plot.paper import curves, maps
+
+    fits = [task.value() for key, task in tasks.fits.items() if key[2] == number]
+    predictions = {label(fit.learner): fit.prediction for fit in fits if isinstance(fit, Fit) and fit.prediction}
+    if not predictions:
+        return None
+    ((function, test),) = tasks.test.value().items()
+    truth = tasks.truth.value()[function]
+    title = f"Configuration ({tasks.question.part}), training set {number}"
+    if tasks.question.dimension == 2:
+        return maps(title, predictions, test.points, truth)
+    chosen = np.unique(np.linspace(0, len(test) - 1, min(_SHOWN, len(test))).round().astype(int))
+    return curves(title, predictions, test[chosen], test.points, truth)
+
+
+def _by_dimension(rows: tuple[Row, ...]) -> Figure:
+    from sateen.plot.paper import scores_by_dimension
+
+    ours: dict[str, dict[str, dict[int, tuple[float, float | None]]]] = {panel: {} for panel in _PANELS}
+    reference: dict[int, tuple[float, float | None]] = {}
+    for each in (each for each in rows if each.figures):
+        rates = int(each.part)
+        for panel in _PANELS:
+            name, scale = ("seconds", 1 / _HOUR) if panel == "hours" else (panel, 1.0)
+            half = each.halves[name]
+            value = scale * each.figures[name], None if half is None else scale * half
+            ours[panel].setdefault(label(each.learner), {})[rates] = value
+        reference.setdefault(rates, (each.figures["smc_width"], None))
+    return scores_by_dimension(ours, _published(), reference=reference)
+
+
+def _published() -> Mapping[str, Mapping[str, Mapping[int, tuple[float, None]]]]:
+    """The paper's figures by panel and method, where it has any."""
+    published: dict[str, dict[str, dict[int, tuple[float, None]]]] = {}
+    for panel in _PANELS:
+        for method in METHODS:
+            series = {rates: getattr(figures, panel) for rates, figures in RANDOM[method].items()}
+            known = {rates: (float(value), None) for rates, value in series.items() if value is not None}
+            if known:
+                published.setdefault(panel, {})[label(method)] = known
+    return published
+
+
+def _rebuilt(
+    parts: tuple[str, ...],
+    path: FilePath,
+    preset: str,
+    learners: tuple[str, ...],
+    seeds: int | None,
+    first: int,
+    share: float,
+) -> Pipeline:
+    """The pipeline that another process asked for."""
+    return Reproduction(
+        parts, path, preset=preset, learners=learners, seeds=seeds, first=first, share=share, workers=1
+    ).pipeline

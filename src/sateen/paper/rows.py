@@ -5,50 +5,48 @@ All figures are fractions, as in `paper/published.py`; the tables print errors i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
-from typing import Any, Final, TypeVar
+from typing import Final
 
-from sateen.assess.score import Score
+import sateen as st
 from sateen.paper.published import METHODS, RANDOM, TABLE_1, Figures, Method
 
 __all__ = [
-    "ALL_METHODS",
-    "LABELS",
-    "DimensionRow",
+    "ALL_LEARNERS",
     "Fit",
     "Lift",
     "Row",
-    "Spread",
     "best_published",
     "dimension_row",
+    "half_width",
+    "label",
     "row",
-    "spread",
 ]
 
-_Summary = TypeVar("_Summary")
-ALL_METHODS: Final = (*METHODS, "default")
-LABELS: Final[Mapping[str, str]] = {"ep-gp": "EP-GP", "svi-gp": "SVI-GP", "svi-bnn": "SVI-BNN", "default": "sateen"}
+ALL_LEARNERS: Final = (*METHODS, "default")  # the paper's, and ours
 
-# A figure is worse than the paper's if it is so in the digits that the paper prints: their number, and whether more
-# is better.
-_PRINTED: Final[Mapping[str, tuple[int, int]]] = {"rmse": (4, -1), "accuracy": (4, 1), "uncertainty": (3, -1)}
+# Whether more of a figure is better, and how many digits of it the paper prints: in its table, and of random networks.
+_BETTER: Final = {"rmse": -1, "accuracy": 1, "uncertainty": -1}
+_DIGITS: Final = {"rmse": 4, "accuracy": 4, "uncertainty": 3}
+_RANDOM_DIGITS: Final = {"rmse": 3, "accuracy": 2, "uncertainty": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One training and its score. `kind` is the recipe that learned; `seconds` are those of the training, and
-    `evaluation` those of predicting at all test points."""
+    """One training and its score. `kind` is the learner that "default" chose; `seconds` are those of the training, and
+    `evaluation` those of predicting at all test points. `prediction` is kept for one or two parameters."""
 
     function: str
-    method: str
+    learner: str
     number: int
     kind: str
-    score: Score
+    score: st.Score
     seconds: float
     evaluation: float
     verdict: str
+    prediction: st.Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,69 +80,42 @@ class Lift:
         """The mean width of the intervals, over calibrations."""
         return fmean(self.widths)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """All of it as plain data."""
         return {**asdict(self), "failures": self.failures, "coverage": self.coverage, "width": self.width}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A configuration and a method: means over `fits` trainings, the shortest times, and what the paper published.
+    """A part of the paper and a learner: means over `fits` trainings, and what the paper published.
 
-    For our default the published figures are the best of the paper's three methods, each by itself. `worse` names the
-    figures in which ours is worse, in the digits that the paper prints. A method that was `refused` says why.
+    The part is a configuration, or the number of rates of random networks. Then the means are over their data sets, and
+    `halves` are the half-widths of the means' 95 % intervals; of a configuration, the times are the shortest. Our
+    default, and learners that the paper does not have, stand beside the best of the paper's three, each figure by
+    itself. `refused` is why the learner cannot learn.
     """
 
     part: str
-    method: str
+    learner: str
     fits: int
     kinds: tuple[str, ...]
     figures: Mapping[str, float]
     published: Figures
     refused: str = ""
+    halves: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """The figures in which the paper's are better."""
-        found = []
-        for name, (digits, sign) in _PRINTED.items():
-            theirs = getattr(self.published, name)
-            if theirs is not None and name in self.figures:
-                ours = round(self.figures[name], digits)
-                found += [name] * (sign * (ours - theirs) < -0.5 * 10.0**-digits)
-        return tuple(found)
+        """The figures in which the paper's are better, in the digits that it prints."""
+        digits = _DIGITS if self.part in TABLE_1 else _RANDOM_DIGITS
+        published = {name: getattr(self.published, name) for name in _BETTER if name in self.figures}
+        known = {name: value for name, value in published.items() if value is not None}
+        gains = {name: _BETTER[name] * (self.figures[name] - value) for name, value in known.items()}
+        return tuple(name for name, gain in gains.items() if gain < -0.5 * 10.0 ** -digits[name])
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """The row as plain data."""
         return {**asdict(self), "worse": list(self.worse)}
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A mean, and the half-width of its 95 % interval; None where there is but one value."""
-
-    mean: float
-    half: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class DimensionRow:
-    """A number of rates and a method: means over the data sets of the random networks, with their 95 % intervals.
-
-    `refused` of the data sets were too large for the method.
-    """
-
-    rates: int
-    method: str
-    fits: int
-    kinds: tuple[str, ...]
-    figures: Mapping[str, Spread]
-    published: Figures
-    refused: str = ""
-
-    def content(self) -> dict[str, Any]:
-        """The row as plain data."""
-        return asdict(self)
 
 
 _OF_SCORE: Final = (
@@ -157,37 +128,44 @@ _OF_SCORE: Final = (
     "coverage_slack",
     "smc_width",
 )
+_TIMES: Final = ("seconds", "evaluation")
 
 
-def row(part: str, method: str, fits: Sequence[Fit], refused: str = "") -> Row:
-    """The row of a configuration and a method."""
-    figures: dict[str, float] = _figures(fits, fmean, min)
-    published = _beside(TABLE_1[part].figures, method)
-    return Row(part, method, len(fits), _kinds(fits), figures, published, refused)
+def label(learner: str) -> str:
+    """The heading of a learner: as the paper prints it, or its name.
+
+    >>> [label(each) for each in ("ep-gp", "default", "laplace-net")]
+    ['EP-GP', 'sateen', 'laplace-net']
+    """
+    return learner.upper() if learner in METHODS else "sateen" if learner == "default" else learner
 
 
-def dimension_row(rates: int, method: str, fits: Sequence[Fit], refused: str = "") -> DimensionRow:
-    """The row of a number of rates and a method, over all data sets and trainings."""
-    figures: dict[str, Spread] = _figures(fits, spread, spread)
-    published = _beside({each: RANDOM[each][rates] for each in METHODS}, method)
-    return DimensionRow(rates, method, len(fits), _kinds(fits), figures, published, refused)
+def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
+    """The row of a configuration and a learner."""
+    columns = _columns(fits)
+    figures = {name: (min if name in _TIMES else fmean)(values) for name, values in columns.items()}
+    return Row(part, learner, len(fits), _kinds(fits), figures, _beside(TABLE_1[part].figures, learner), refused)
 
 
-def _figures(
-    fits: Sequence[Fit], of_score: Callable[[list[float]], _Summary], of_time: Callable[[list[float]], _Summary]
-) -> dict[str, _Summary]:
-    """The figures that all fits have, each as one; none without a fit."""
-    if not fits:
-        return {}
+def dimension_row(rates: int, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
+    """The row of a number of rates and a learner, over all data sets and trainings."""
+    columns = _columns(fits)
+    figures = {name: fmean(values) for name, values in columns.items()}
+    halves = {name: half_width(values) for name, values in columns.items()}
+    published = _beside({each: RANDOM[each][rates] for each in METHODS}, learner)
+    return Row(str(rates), learner, len(fits), _kinds(fits), figures, published, refused, halves)
+
+
+def _columns(fits: Sequence[Fit]) -> dict[str, list[float]]:
+    """The values of every figure that all fits have; none without a fit."""
     columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
-    scores = {name: of_score(values) for name, values in columns.items() if None not in values}
-    times = {name: of_time([getattr(fit, name) for fit in fits]) for name in ("seconds", "evaluation")}
-    return {**scores, **times}
+    columns |= {name: [getattr(fit, name) for fit in fits] for name in _TIMES}
+    return {name: values for name, values in columns.items() if values and None not in values}
 
 
-def _beside(known: Mapping[Method, Figures], method: str) -> Figures:
-    """The published figures that a method stands beside."""
-    return best_published(known) if method == "default" else known[_published(method)]
+def _beside(known: Mapping[Method, Figures], learner: str) -> Figures:
+    """The published figures that a learner stands beside."""
+    return next((figures for method, figures in known.items() if method == learner), best_published(known))
 
 
 def best_published(known: Mapping[Method, Figures]) -> Figures:
@@ -197,31 +175,24 @@ def best_published(known: Mapping[Method, Figures]) -> Figures:
     Figures(rmse=0.0534, accuracy=0.975, uncertainty=0.03, hours=None)
     """
 
-    def best(name: str, choose: Any) -> float | None:
+    def best(name: str, sign: int = -1) -> float | None:
         values = [getattr(each, name) for each in known.values() if getattr(each, name) is not None]
-        return float(choose(values)) if values else None
+        return float(max(values, key=lambda value: sign * value)) if values else None
 
-    return Figures(best("rmse", min), best("accuracy", max), best("uncertainty", min), best("hours", min))
+    return Figures(best("rmse"), best("accuracy", 1), best("uncertainty"), best("hours"))
 
 
-def spread(values: Sequence[float]) -> Spread:
-    """The mean of the values and its 95 % interval, by Student's distribution.
+def half_width(values: Sequence[float]) -> float | None:
+    """The half-width of the 95 % interval of the mean, by Student's distribution; None for one value.
 
-    >>> spread([2.0])
-    Spread(mean=2.0, half=None)
-    >>> round(spread([1.0, 3.0]).half, 2)
-    12.71
+    >>> half_width([2.0]), round(half_width([1.0, 3.0]), 2)
+    (None, 12.71)
     """
     from scipy.special import stdtrit
 
     count = len(values)
-    half = float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5 if count > 1 else None
-    return Spread(fmean(values), half)
+    return float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5 if count > 1 else None
 
 
 def _kinds(fits: Sequence[Fit]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fit.kind for fit in fits))
-
-
-def _published(method: str) -> Method:
-    return next(each for each in METHODS if each == method)

@@ -6,18 +6,19 @@ paper's, and a dash what was refused or not published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeAlias
 
-from sateen.paper.published import Figures
-from sateen.paper.rows import LABELS, DimensionRow, Lift, Row, Spread
+from sateen.paper.published import METHODS
+from sateen.paper.rows import Lift, Row, label
 
-__all__ = ["Labels", "Table", "configuration_tables", "configurations_latex", "random_latex", "random_tables"]
+__all__ = ["Labels", "Table", "configuration_tables", "random_tables"]
 
 Cells: TypeAlias = tuple[str, ...]
+Column: TypeAlias = tuple[str, int, int]  # the name of a figure, its factor, and its digits
 _DASH: Final = "-"
-_COMPARED: Final = ("rmse", "accuracy", "uncertainty")
 _HEAD: Final[tuple[Cells, Cells]] = (
     ("", "", "RMSE", "", "Acc", "", "Unc", "", "Wilson", "against f", "", "", "seconds", ""),
     ("", "", "ours", "paper", "ours", "paper", "ours", "paper", "Acc", "RMSE", "cover", "nearly", "train", "predict"),
@@ -26,14 +27,15 @@ _RANDOM_HEAD: Final[tuple[Cells, Cells]] = (
     ("", "", "RMSE", "", "Acc", "", "Unc", "", "", "Wilson", "against f", "", "", "training", ""),
     (*_HEAD[1][:8], "SMC", *_HEAD[1][8:12], "ours, s", "paper, h"),
 )
-_RATES_COLUMNS: Final = (
-    ("smc_width", 1, 3),
-    ("wilson_accuracy", 100, 1),
+_COMPARED: Final[tuple[Column, ...]] = (("rmse", 100, 2), ("accuracy", 100, 2), ("uncertainty", 1, 3))
+_COLUMNS: Final[tuple[Column, ...]] = (
+    ("wilson_accuracy", 100, 2),
     ("rmse_truth", 100, 2),
     ("coverage", 100, 1),
     ("coverage_slack", 100, 1),
 )
-_BEST: Final = "For sateen the paper's figure is the best of its three methods, each figure by itself."
+_RANDOM_COMPARED: Final[tuple[Column, ...]] = (("rmse", 100, 2), ("accuracy", 100, 1), ("uncertainty", 1, 3))
+_RANDOM_COLUMNS: Final[tuple[Column, ...]] = (("smc_width", 1, 3), ("wilson_accuracy", 100, 1), *_COLUMNS[1:])
 _NEARLY: Final = (
     "Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it."
 )
@@ -88,67 +90,46 @@ class Table:
         lines += ["", *(f"- {note.replace('*', '`*`', 1)}" for note in self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
+    def latex(self) -> str:
+        """The table as a `tabular` for booktabs, with a rule above every line that begins a part; without notes."""
+        starts = [0, *(at for at, name in enumerate(self.heads[0]) if name), len(self.heads[0])]
+        groups = {self.heads[0][start]: stop - start for start, stop in pairwise(starts)}
+        columns = "|".join(("r" if name else "l") * count for name, count in groups.items())
+        spans = [f"\\multicolumn{{{count}}}{{c}}{{{name}}}" for name, count in groups.items() if name]
+        top = " & ".join([""] * groups[""] + spans).replace("against f", "against $f$")
+        lines = [f"\\begin{{tabular}}{{{columns}}}", r"    \toprule", rf"    {top} \\", _latex_line(self.heads[1])]
+        for cells in self.cells:
+            lines += [r"    \midrule", _latex_line(cells)] if cells[0] else [_latex_line(cells)]
+        return "\n".join([*lines, r"    \bottomrule", r"\end{tabular}"]) + "\n"
+
 
 def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift]) -> list[Table]:
     """The table of the configurations, with notes below it, and that of the lift if it was calibrated."""
     parts = list(dict.fromkeys(row.part for row in rows))
-    cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part), _plain))
+    cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part)))
     return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
 
 
-def random_tables(rows: Sequence[DimensionRow]) -> list[Table]:
+def random_tables(rows: Sequence[Row]) -> list[Table]:
     """The table of the random networks by number of rates."""
     fits = max((row.fits for row in rows), default=0)
     notes = [
         f"By number of rates. {_UNITS}; means over up to {fits} fits, ± the half-width of their 95 % intervals.",
         "SMC is the mean width of the 95 % intervals of the test frequencies.",
-        _BEST,
+        *_best(rows),
         _NEARLY,
         "The paper's hours are those of an A100.",
     ]
-    if any(_is_worse(name, row.figures, row.published) for row in rows for name in _COMPARED):
-        notes.append(_WORSE)
-    notes += _refusals((str(row.rates), row.method, row.refused) for row in rows)
-    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows, "±", _plain)), tuple(notes))]
+    notes += [_WORSE] if any(row.worse for row in rows) else []
+    notes += _refusals(rows)
+    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows)), tuple(notes))]
 
 
-def configurations_latex(rows: Sequence[Row], labels: Mapping[str, Labels]) -> str:
-    """The table of the configurations as a `tabular` for booktabs."""
-    body: list[str] = []
-    for part in dict.fromkeys(row.part for row in rows):
-        body += [r"    \midrule", *(_latex_line(cell) for cell in _part(part, rows, labels.get(part), _latex))]
-    groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 2), ("Wilson", 1), ("against $f$", 3), ("seconds", 2)]
-    return _tabular("ll|rr|rr|rr|r|rrr|rr", groups, _HEAD[1], body)
-
-
-def random_latex(rows: Sequence[DimensionRow]) -> str:
-    """The table of the random networks as a `tabular` for booktabs."""
-    body: list[str] = []
-    for rates in dict.fromkeys(row.rates for row in rows):
-        own = [row for row in rows if row.rates == rates]
-        body += [r"    \midrule", *(_latex_line(cell) for cell in _by_rates(own, r"$\pm$", _latex))]
-    groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 3), ("Wilson", 1), ("against $f$", 3), ("training", 2)]
-    return _tabular("ll|rr|rr|rrr|r|rrr|rr", groups, _RANDOM_HEAD[1], body)
-
-
-Mark: TypeAlias = Callable[[str], str]
-
-
-def _plain(text: str) -> str:
-    return f"{text}*"
-
-
-def _latex(text: str) -> str:
-    return rf"{text}\rlap{{$^*$}}"
-
-
-def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> Iterator[Cells]:
-    """The lines of a configuration: its methods, then what is known of its test set."""
-    name = part
-    for row in rows:
-        if row.part == part:
-            yield (name, _method(row.method, row.kinds), *_figures(row, mark))
-            name = ""
+def _part(part: str, rows: Sequence[Row], labels: Labels | None) -> Iterator[Cells]:
+    """The lines of a configuration: its learners, then what is known of its test set."""
+    for place, row in enumerate(row for row in rows if row.part == part):
+        figures = _figures(row, _COMPARED, _COLUMNS)
+        yield ("" if place else part, _heading(row), *figures, _seconds(row.figures.get("evaluation")))
     if labels is not None:
         noise, accuracy = _number(labels.noise, 100, 2), _number(labels.accuracy, 100, 2)
         width, published = f"{labels.width:.4f}", _number(labels.published_width, 1, 3)
@@ -156,43 +137,24 @@ def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> 
         yield ("", "test set", noise, "", accuracy, "", width, published, wilson, *[""] * 5)
 
 
-def _figures(row: Row, mark: Mark) -> Iterator[str]:
-    ours, theirs = row.figures, row.published
-    for name, factor, digits in (("rmse", 100, 2), ("accuracy", 100, 2), ("uncertainty", 1, 3)):
-        text = _number(ours.get(name), factor, digits)
-        yield mark(text) if name in row.worse else text
-        yield _number(getattr(theirs, name), factor, digits)
-    yield _number(ours.get("wilson_accuracy"), 100, 2)
-    yield _number(ours.get("rmse_truth"), 100, 2)
-    yield _number(ours.get("coverage"), 100, 1)
-    yield _number(ours.get("coverage_slack"), 100, 1)
-    yield _seconds(ours.get("seconds"))
-    yield _seconds(ours.get("evaluation"))
-
-
-def _by_rates(rows: Sequence[DimensionRow], plus_minus: str, mark: Mark) -> Iterator[Cells]:
-    last = 0
+def _by_rates(rows: Sequence[Row]) -> Iterator[Cells]:
+    last = ""
     for row in rows:
-        ours, theirs = row.figures, row.published
-        cells = [str(row.rates) if row.rates != last else "", _method(row.method, row.kinds)]
-        for name, factor, digits in (("rmse", 100, 2), ("accuracy", 100, 1), ("uncertainty", 1, 3)):
-            text = _spread(ours.get(name), factor, digits, plus_minus)
-            cells += [mark(text) if _is_worse(name, ours, theirs) else text]
-            cells += [_number(getattr(theirs, name), factor, digits)]
-        for name, factor, digits in _RATES_COLUMNS:
-            cells.append(_number(_mean(ours.get(name)), factor, digits))
-        cells += [_seconds(_mean(ours.get("seconds"))), _number(theirs.hours, 1, 1)]
-        yield tuple(cells)
-        last = row.rates
+        figures = _figures(row, _RANDOM_COMPARED, _RANDOM_COLUMNS)
+        yield ("" if row.part == last else row.part, _heading(row), *figures, _number(row.published.hours, 1, 1))
+        last = row.part
 
 
-def _is_worse(name: str, ours: Mapping[str, Spread], theirs: Figures) -> bool:
-    known: float | None = getattr(theirs, name)
-    found = ours.get(name)
-    if known is None or found is None:
-        return False
-    digits = 2 if name == "accuracy" else 3
-    return (found.mean - known) * (1 if name == "accuracy" else -1) < -0.5 * 10.0**-digits
+def _figures(row: Row, compared: Sequence[Column], others: Sequence[Column]) -> Iterator[str]:
+    """Figures beside the published ones, those that the paper does not have, and the time of training."""
+    for name, factor, digits in compared:
+        text, half = _number(row.figures.get(name), factor, digits), row.halves.get(name)
+        text += f" ± {_number(half, factor, digits)}" if half is not None else ""
+        yield f"{text}*" if name in row.worse else text
+        yield _number(getattr(row.published, name), factor, digits)
+    for name, factor, digits in others:
+        yield _number(row.figures.get(name), factor, digits)
+    yield _seconds(row.figures.get("seconds"))
 
 
 def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
@@ -200,24 +162,28 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     over = " to ".join(dict.fromkeys(map(str, (fits[0], fits[-1])))) if fits else "0"
     sets = "training set" if over == "1" else "training sets"
     yield f"{_UNITS}; means over {over} {sets}, the shortest of the times."
-    yield _BEST
+    yield from _best(rows)
     yield _NEARLY
     yield "The first fit of a network in a process compiles it, and takes some seconds longer."
     yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;"
     yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
     if any(row.worse for row in rows):
         yield _WORSE
-    for own in labels.values():
-        if own.truth_runs is not None:
-            about = f"is the share of {own.truth_runs:,} runs, with a standard error of {100 * own.truth_error:.2f}"
-            yield f"{own.part}: f {about} in the mean square, which adds to errors and takes from coverage."
-    yield from _refusals((row.part, row.method, row.refused) for row in rows)
+    for each in labels.values():
+        if each.truth_runs is not None:
+            about = f"is the share of {each.truth_runs:,} runs, with a standard error of {100 * each.truth_error:.2f}"
+            yield f"{each.part}: f {about} in the mean square, which adds to errors and takes from coverage."
+    yield from _refusals(rows)
 
 
-def _refusals(found: Iterator[tuple[str, str, str]]) -> Iterator[str]:
-    for name, method, why in found:
-        if why:
-            yield f"{name}, {LABELS[method]}: {why}"
+def _best(rows: Sequence[Row]) -> Iterator[str]:
+    names = dict.fromkeys(label(row.learner) for row in rows if row.learner not in METHODS)
+    if names:
+        yield f"For {', '.join(names)} the paper's figure is the best of its three methods, each figure by itself."
+
+
+def _refusals(rows: Sequence[Row]) -> Iterator[str]:
+    return (f"{row.part}, {label(row.learner)}: {row.refused}" for row in rows if row.refused)
 
 
 def _lift_table(lifts: Mapping[str, Lift]) -> Table:
@@ -230,20 +196,20 @@ def _lift_table(lifts: Mapping[str, Lift]) -> Table:
     cells = tuple(
         (
             name,
-            f"{own.points} x {own.runs}",
-            f"{own.width:.4f}",
-            f"{100 * own.coverage:.1f}",
-            f"{100 * min(own.coverages):.1f}",
-            f"{own.failures} of {len(own.coverages)}",
-            f"{own.p:.2g}",
+            f"{lift.points} x {lift.runs}",
+            f"{lift.width:.4f}",
+            f"{100 * lift.coverage:.1f}",
+            f"{100 * min(lift.coverages):.1f}",
+            f"{lift.failures} of {len(lift.coverages)}",
+            f"{lift.p:.2g}",
         )
-        for name, own in lifts.items()
+        for name, lift in lifts.items()
     )
     return Table((head,), cells, caption=caption, left=1)
 
 
-def _method(method: str, kinds: Sequence[str]) -> str:
-    return f"sateen ({', '.join(kinds)})" if method == "default" and kinds else LABELS[method]
+def _heading(row: Row) -> str:
+    return f"sateen ({', '.join(row.kinds)})" if row.learner == "default" and row.kinds else label(row.learner)
 
 
 def _number(value: float | None, factor: float, digits: int) -> str:
@@ -252,17 +218,6 @@ def _number(value: float | None, factor: float, digits: int) -> str:
 
 def _seconds(value: float | None) -> str:
     return _DASH if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _mean(found: Spread | None) -> float | None:
-    return None if found is None else found.mean
-
-
-def _spread(found: Spread | None, factor: float, digits: int, plus_minus: str) -> str:
-    text = _number(_mean(found), factor, digits)
-    if found is None or found.half is None:
-        return text
-    return f"{text} {plus_minus} {factor * found.half:.{digits}f}"
 
 
 def _aligned(rows: Sequence[Cells], left: int) -> list[str]:
@@ -276,11 +231,7 @@ def _aligned(rows: Sequence[Cells], left: int) -> list[str]:
 
 
 def _latex_line(cells: Cells) -> str:
-    told = [r"--" if cell == _DASH else cell for cell in cells]
-    return "    " + " & ".join(told) + r" \\"
-
-
-def _tabular(columns: str, groups: Sequence[tuple[str, int]], head: Cells, body: Sequence[str]) -> str:
-    spans = [f"\\multicolumn{{{count}}}{{c}}{{{name}}}" if name else " & ".join([""] * count) for name, count in groups]
-    lines = [f"\\begin{{tabular}}{{{columns}}}", r"    \toprule", "    " + " & ".join(spans) + r" \\"]
-    return "\n".join([*lines, _latex_line(head), *body, r"    \bottomrule", r"\end{tabular}"]) + "\n"
+    """A line of a `tabular`; figures have the marks * and ±, and names of learners may have underscores."""
+    marks = {"*": r"\rlap{$^*$}", "±": r"$\pm$", "_": r"\_"}
+    words = ["--" if cell == _DASH else "".join(marks.get(letter, letter) for letter in cell) for cell in cells]
+    return rf"    {' & '.join(words)} \\"

@@ -1,12 +1,12 @@
 """The folder of a result: one run at a time in it, and files that are whole or not there.
 
     sir-result/
-      result.json        what was found: verdicts, claims, scores, predictions; the same for every run of the study
-      provenance.json    how: versions, seeds, hashes, times, the study itself, the command
-      stages/            every finished stage, in a file whose name ends in the fingerprint of what it depends on
-      stages/runs.db     the runs of the model as they are made, from which a campaign that was stopped goes on
+      result.json        the results: verdicts, claims, scores, predictions; the same for every run of the study
+      provenance.json    their origin: versions, seeds, hashes, times, the study itself, the command
+      stages/            the file of every finished task; its name ends in the fingerprint of what it depends on
+      stages/runs.db     the runs of the model as they are made, from which an interrupted simulation resumes
 
-A stage is finished if and only if its file is there, for files appear whole, by one rename. So nothing has to be
+A task is finished if and only if its file is there, for files appear whole, by one rename. So nothing has to be
 remembered of a run that was killed: the next one looks which files are there.
 """
 
@@ -21,17 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Final, Generic, TypeVar
 
-from sateen.core.errors import InputError, StoreError
+from sateen.core.errors import InputError, Interrupted, StoreError
 from sateen.core.fingerprints import fingerprint, plain_json
-from sateen.files.atomic import replacing
+from sateen.files.atomic import write_text
 
-__all__ = ["CachedFile", "ResultFolder", "read_checksummed", "read_json"]
+__all__ = ["CachedFile", "ResultFolder", "read_checksummed", "read_json", "write_checksummed", "write_json"]
 
-_Value = TypeVar("_Value")
+_Value_co = TypeVar("_Value_co", covariant=True)
 _LOCK: Final = ".lock"
 _STAGES: Final = "stages"
 _DIGITS: Final = 16  # of a fingerprint, in the name of a file
-_MEND: Final = "free some space, or mend what is wrong, then run the same again: finished stages are kept"
+_REMEDY: Final = "free some space, or repair what is wrong, then run the same again: finished tasks are kept"
 
 
 def read_json(file: FilePath) -> dict[str, Any]:
@@ -47,64 +47,74 @@ def read_json(file: FilePath) -> dict[str, Any]:
 
 def read_checksummed(file: FilePath) -> dict[str, Any]:
     """The content of a file that `write_checksummed` wrote, if it matches its checksum."""
-    told = read_json(file)
-    content = told.get("content")
-    if not isinstance(content, dict) or told.get("checksum") != fingerprint(content):
+    stored = read_json(file)
+    content = stored.get("content")
+    if not isinstance(content, dict) or stored.get("checksum") != fingerprint(content):
         raise InputError(f"{file} is damaged: its content does not match its checksum")
     return content
 
 
+def write_json(file: FilePath, content: Mapping[str, object]) -> None:
+    """Write plain data; whatever happens, the file is whole, or what it was before."""
+    write_text(file, json.dumps(plain_json(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_checksummed(file: FilePath, content: Mapping[str, object]) -> None:
+    """Write plain data with a checksum, so that not a digit can change unnoticed."""
+    write_json(file, {"checksum": fingerprint(content), "content": content})
+
+
 @dataclass(frozen=True, slots=True)
-class CachedFile(Generic[_Value]):
-    """A finished stage: its file, and how it is read. `key` is the fingerprint of what it depends on."""
+class CachedFile(Generic[_Value_co]):
+    """The file of a result, and how it is read."""
 
     file: FilePath
-    key: str
-    read: Callable[[FilePath], _Value]
+    read: Callable[[FilePath], _Value_co]
 
-    def value(self) -> _Value:
-        """What the file has; if it is damaged, an error that says how the stage is made anew."""
-        remedy = "delete the file and run the study again: this stage, and nothing before it, is made anew"
+    def value(self) -> _Value_co:
+        """What the file has; if it is damaged, an error that says how it is recomputed."""
+        remedy = "delete the file and run the study again: only this file is recomputed"
         try:
             return self.read(self.file)
-        except (InputError, KeyError, TypeError) as error:
-            said = (
-                str(error).splitlines()[0] if isinstance(error, InputError) else f"{self.file} makes no sense: {error}"
-            )
-            raise StoreError(f"{said}\n  {remedy}") from error
+        except InputError as error:
+            message = str(error).splitlines()[0]
+            raise StoreError(f"{message}\n  {remedy}") from error
+        except (KeyError, TypeError) as error:
+            raise StoreError(f"{self.file} is invalid: {error}\n  {remedy}") from error
         except OSError as error:
             raise StoreError(f"{self.file} cannot be read: {error.strerror or error}\n  {remedy}") from None
 
 
+@dataclass(frozen=True, slots=True)
 class ResultFolder:
-    """A folder with the result of a study, or one that is to be made."""
+    """A folder with the results of a pipeline, which may not be there yet; `again` says what resumes a run."""
 
-    def __init__(self, path: FilePath) -> None:
-        self.path = path
+    path: FilePath
+    again: str = "run the same again"
 
     @property
     def stages(self) -> FilePath:
-        """Where finished stages are."""
+        """Where the files of finished tasks are."""
         return self.path / _STAGES
 
     @property
     def result(self) -> FilePath:
-        """What was found."""
+        """The results."""
         return self.path / "result.json"
 
     @property
     def provenance(self) -> FilePath:
-        """How it was made."""
+        """How they were computed."""
         return self.path / "provenance.json"
 
-    def file(self, stage: str, key: str, suffix: str) -> FilePath:
-        """The file of a stage with a fingerprint."""
-        return self.stages / f"{stage}.{key[:_DIGITS]}{suffix}"
+    def file(self, name: str, key: str, suffix: str) -> FilePath:
+        """The file of the task with a name and a fingerprint."""
+        return self.stages / f"{name}.{key[:_DIGITS]}{suffix}"
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The folder made, if it is not there, and held against other runs. The system frees it when a process ends,
-        however it does."""
+        """The folder, made if it is not there, and held against other runs. The system frees it when a process ends,
+        however it does. Ctrl-C becomes an error that says how to resume."""
         try:
             if self.path.is_dir() and any(self.path.iterdir()) and not self.stages.is_dir():
                 raise StoreError(
@@ -125,6 +135,9 @@ class ResultFolder:
             self._clear()
             try:
                 yield
+            except KeyboardInterrupt as stop:
+                message = f"{stop}\n" if isinstance(stop, Interrupted) else ""
+                raise Interrupted(f"{message}what is finished is in {self.path}; {self.again} to go on") from None
             finally:
                 self._clear()
         finally:
@@ -141,21 +154,11 @@ class ResultFolder:
         try:
             yield
         except OSError as error:
-            raise StoreError(f"cannot write {file}: {error.strerror or error}\n  {_MEND}") from None
+            raise StoreError(f"cannot write {file}: {error.strerror or error}\n  {_REMEDY}") from None
         except InputError as error:
-            if not str(error).startswith("cannot write"):
+            if not error.message.startswith("cannot write"):
                 raise
-            raise StoreError(f"{error}\n  {_MEND}") from None
-
-    def write_json(self, file: FilePath, content: Mapping[str, Any]) -> None:
-        """Write plain data; whatever happens, the file is whole, or what it was before."""
-        text = json.dumps(plain_json(content), indent=1, ensure_ascii=False, allow_nan=False)
-        with self.writing(file), replacing(file) as stream:
-            stream.write(text.encode() + b"\n")
-
-    def write_checksummed(self, file: FilePath, content: Mapping[str, Any]) -> None:
-        """Write plain data with a checksum, so that not a digit can change unnoticed."""
-        self.write_json(file, {"checksum": fingerprint(content), "content": content})
+            raise StoreError(f"{error}\n  {_REMEDY}") from None
 
 
 def _locked(lock: int) -> bool:

@@ -1,76 +1,92 @@
-"""Processes that do pieces of work side by side, and end when the one that called them does, however that ends."""
+"""Worker processes: they compute side by side, and end when the process that called them does, however that ends."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 from sateen.core.errors import SateenError
 
 __all__ = ["side_by_side"]
 
 _Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
 
 
 def side_by_side(
-    work: Callable[..., None],
+    work: Callable[..., _Value],
     items: Sequence[_Item],
-    arguments: Callable[[_Item], tuple[Any, ...]],
+    arguments: Callable[[_Item], tuple[object, ...]],
     *,
     processes: int,
     began: Callable[[_Item], None],
-    ended: Callable[[_Item], None],
+    ended: Callable[[_Item, _Value], None],
 ) -> None:
-    """Do `work(*arguments(item))` for every item, in so many processes, beginning in the order of the items.
+    """Call `work(*arguments(item))` for every item, in so many processes, beginning in the order of the items.
 
-    `work` is a function of a module. An error of one, or Ctrl-C, ends all.
+    `work` is a function of a module. `ended` gets what it returned. An error of one, or Ctrl-C, ends all.
     """
     waiting = list(reversed(items))
-    running: dict[Future[None], _Item] = {}
-    with _crew(min(processes, len(items))) as crew:
+    running: dict[Future[_Value], _Item] = {}
+    with _processes(min(processes, len(items))) as pool:
         while waiting or running:
             while waiting and len(running) < processes:
                 item = waiting.pop()
                 began(item)
-                running[crew.submit(work, *arguments(item))] = item
+                with _without_main():
+                    running[pool.submit(work, *arguments(item))] = item
             for done in wait(running, return_when=FIRST_COMPLETED).done:
-                done.result()
-                ended(running.pop(done))
+                ended(running.pop(done), done.result())
 
 
 @contextmanager
-def _crew(processes: int) -> Iterator[ProcessPoolExecutor]:
+def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """New processes; they end at once, in the midst of their work, if the block fails."""
     context = multiprocessing.get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
-    crew = ProcessPoolExecutor(processes, context, initializer=_enlist, initargs=(theirs,))
+    pool = ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(theirs, os.getcwd()))
     try:
-        yield crew
+        yield pool
     except BrokenProcessPool:
         ours.close()
         raise SateenError(
-            "a process at work ended without a word; the system may have been short of memory\n"
+            "a worker process exited unexpectedly; the system may have been short of memory\n"
             "  run the same again with fewer workers: what is finished is kept"
         ) from None
     except BaseException:
         ours.close()
         raise
     finally:
-        crew.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=True, cancel_futures=True)
         ours.close()
         theirs.close()
 
 
-def _enlist(caller: Connection) -> None:
-    """Leave Ctrl-C to the caller, and end with it: its end of the pipe closes when it wants that, and when it dies."""
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """No main module while a process starts. It would run the user's script again, up to this very call."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _begin_worker(caller: Connection, folder: str) -> None:
+    """Work in the caller's folder, leave Ctrl-C to it, and end with it: its end of the pipe closes when it wants that,
+    and when it dies."""
+    os.chdir(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
 

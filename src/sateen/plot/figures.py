@@ -1,7 +1,7 @@
 """Pictures, drawn by matplotlib: the one place that knows it.
 
 Every function draws on the Axes it is given, or on a new figure of its own, and returns the Axes. pyplot and its
-global list of figures are never used. What is learned is drawn in figures_learning.py, and found here by name.
+global list of figures are never used. What was learned is drawn in learning.py, and offered here too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import PurePath
 from textwrap import shorten
-from typing import Any, Final, TypeAlias
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.path import Path
+from sateen.core.path import Path, Verdict
 from sateen.core.proportions import wilson
 from sateen.core.text import values_text
 from sateen.plot.learning import learned, prediction, record
@@ -31,11 +31,15 @@ from sateen.plot.style import (
     COLOURS,
     FAINT,
     FONT_SIZE,
+    LEGEND,
     POINTS_DRAWN_AS_LINES,
+    colour_bar,
     dress,
     label_axis,
+    label_plane,
     new_axes,
     new_figure,
+    title_panel,
 )
 
 __all__ = [
@@ -80,25 +84,15 @@ def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None
     for name, column in zip(chosen, columns, strict=True):
         values = np.append(column[seen], column[-1])
         rank = path.species.index(name)
-        axes.plot(
-            times,
-            values,
-            drawstyle="steps-post",
-            color=COLOURS[rank % len(COLOURS)],
-            linestyle=_STROKES[rank // len(COLOURS) % len(_STROKES)],
-            linewidth=1.6,
-            marker="" if path.end > 0 else "o",  # a path that is known at one instant only is a point
-            rasterized=len(times) > POINTS_DRAWN_AS_LINES,
-            label=name,
-        )
+        colour, stroke = COLOURS[rank % len(COLOURS)], _STROKES[rank // len(COLOURS) % len(_STROKES)]
+        (line,) = axes.plot(times, values, drawstyle="steps-post", color=colour, linestyle=stroke, linewidth=1.6)
+        line.set(label=name, rasterized=len(times) > POINTS_DRAWN_AS_LINES)
+        line.set_marker("" if path.end > 0 else "o")  # a path that is known at one instant only is a point
     whole = all(np.array_equal(column, np.round(column)) for column in columns)
-    dress(axes)
-    axes.set_xlabel("time", fontsize=FONT_SIZE)
+    dress(axes, x="time", y="count" if whole else "value", grid="y")
     axes.margins(x=0 if path.end > 0 else None)
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
     axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1))
     _legend_beside(axes)
-    axes.set_ylabel("count" if whole else "value", fontsize=FONT_SIZE)
     return axes
 
 
@@ -113,16 +107,14 @@ def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None) -> Axe
     axes = new_axes(4.8 + _width(labels) / 72, 0.9 + _LANE_INCHES * len(lanes)) if ax is None else ax
     for height, (_, _, true, unknown) in enumerate(lanes):
         axes.plot([0, end], [height, height], color=FAINT, linewidth=1.0, zorder=1)
-        _bars(axes, unknown, height, facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////")
-        _bars(axes, true, height, facecolor=_HOLDS, edgecolor=_HOLDS)
-        _instants(axes, unknown, height, markerfacecolor="white", markeredgecolor=_UNKNOWN)
-        _instants(axes, true, height, markerfacecolor=_HOLDS, markeredgecolor="white")
-    dress(axes)
-    axes.set_xlabel("time", fontsize=FONT_SIZE)
+        _bars(axes, unknown, height, face="#F2F2F2", edge=_UNKNOWN, hatch="/////")
+        _bars(axes, true, height, face=_HOLDS, edge=_HOLDS)
+        _instants(axes, unknown, height, face="white", edge=_UNKNOWN)
+        _instants(axes, true, height, face=_HOLDS, edge="white")
+    dress(axes, x="time", grid="x")
     axes.spines["left"].set_visible(False)
     axes.set_xlim(0, end) if end > 0 else axes.set_xlim(-0.5, 0.5)
     axes.set_ylim(max(len(lanes), 1) - 0.5, -0.5)  # the formula itself on top
-    axes.grid(axis="x", color=FAINT, linewidth=0.6)
     _label_lanes(axes, labels)
     _legend_above(axes, [true for _, _, true, _ in lanes], [unknown for _, _, _, unknown in lanes])
     return axes
@@ -138,31 +130,31 @@ def observations(obs: Observations, ax: Axes | None = None) -> Axes:
     axes = new_axes(6.4, 3.4 if len(obs.space) == 1 else 4.8) if ax is None else ax
     low, high = seen.frequency_bounds.T
     middle, open_ended = (low + high) / 2, seen.undecided > 0
-    names, ranges = obs.space.names, list(obs.space.ranges.values())
-    dress(axes)
-    label_axis(axes, "x", names[0], ranges[0])
     x = seen.theta[:, 0]
-    if len(names) == 1:
+    drawn: list[Artist] = []
+    if len(obs.space) == 1:
         below, above = wilson(low, seen.trials)[0], wilson(high, seen.trials)[1]
-        look: dict[str, Any] = {"rasterized": len(seen) > POINTS_DRAWN_AS_LINES}
-        axes.vlines(x[open_ended], low[open_ended], high[open_ended], color=FAINT, linewidth=5.0, zorder=1, **look)
-        axes.vlines(x, below, above, color=_HOLDS, linewidth=0.8, alpha=0.6, zorder=2, **look)
+        drawn += [axes.vlines(x[open_ended], low[open_ended], high[open_ended], color=FAINT, linewidth=5.0, zorder=1)]
+        drawn += [axes.vlines(x, below, above, color=_HOLDS, linewidth=0.8, alpha=0.6, zorder=2)]
         for chosen, face in ((~open_ended, _HOLDS), (open_ended, "white")):
-            axes.plot(x[chosen], middle[chosen], "o", color=_HOLDS, markerfacecolor=face, markersize=3.5, **look)
+            drawn += axes.plot(x[chosen], middle[chosen], "o", color=_HOLDS, markerfacecolor=face, markersize=3.5)
+        ((name, range_),) = obs.space.ranges.items()
+        label_axis(axes, "x", name, range_)
         axes.set_ylim(-0.03, 1.03)
-        axes.set_ylabel("frequency", fontsize=FONT_SIZE)
-        axes.grid(axis="y", color=FAINT, linewidth=0.6)
-        return axes
-    edges = np.where(open_ended, COLOURS[1], "none")
-    shape = axes.scatter(x, seen.theta[:, 1], c=middle, vmin=0, vmax=1, cmap="cividis", s=18, edgecolors=edges.tolist())
-    shape.set_rasterized(len(seen) > POINTS_DRAWN_AS_LINES)
-    label_axis(axes, "y", names[1], ranges[1])
-    axes.figure.colorbar(shape, ax=axes).set_label("frequency", fontsize=FONT_SIZE)
+        dress(axes, y="frequency", grid="y")
+    else:
+        label_plane(axes, obs.space)
+        edges = np.where(open_ended, COLOURS[1], "none").tolist()
+        dots = axes.scatter(x, seen.theta[:, 1], c=middle, vmin=0, vmax=1, cmap="cividis", s=18, edgecolors=edges)
+        colour_bar(axes.figure, dots, axes, "frequency")
+        drawn.append(dots)
+    for artist in drawn:
+        artist.set_rasterized(len(seen) > POINTS_DRAWN_AS_LINES)
     return axes
 
 
-def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
-    """Write a figure, or the figure of an Axes, as .svg, .pdf or .png by the suffix of `file`.
+def save(drawn: Axes | Figure, file: str | PathLike[str], stream: BinaryIO | None = None) -> None:
+    """Write a figure, or the figure of an Axes, as .svg, .pdf or .png by the suffix of `file`; to `stream`, if given.
 
     The same drawing gives the same bytes.
     """
@@ -173,7 +165,7 @@ def save(drawn: Axes | Figure, file: str | PathLike[str]) -> None:
     if isinstance(figure, SubFigure):
         figure = figure.figure
     with mpl.rc_context(_SALT):  # type: ignore[arg-type]
-        figure.savefig(file, format=suffix[1:], dpi=200, bbox_inches="tight", metadata=_UNDATED[suffix])
+        figure.savefig(stream or file, format=suffix[1:], dpi=200, bbox_inches="tight", metadata=_UNDATED[suffix])
 
 
 def _labelled(axes: Axes) -> dict[str, Line2D]:
@@ -189,15 +181,10 @@ def _labelled(axes: Axes) -> dict[str, Line2D]:
 def _legend_beside(axes: Axes) -> None:
     """A legend to the right of the data, where it hides none."""
     lines = _labelled(axes)
+    numbers, columns = [str(place) for place in range(len(lines))], 1 + (len(lines) - 1) // 16
+    artists, right = list(lines.values()), (1.01, 0.5)
     legend = axes.legend(
-        list(lines.values()),
-        [str(place) for place in range(len(lines))],
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
-        frameon=False,
-        fontsize=FONT_SIZE,
-        handlelength=1.6,
-        ncols=1 + (len(lines) - 1) // 16,
+        artists, numbers, loc="center left", bbox_to_anchor=right, ncols=columns, handlelength=1.6, **LEGEND
     )
     # Names are put in afterwards: in `legend` one that begins with "_" is left out, and "$" is mathematics.
     for text, name in zip(legend.get_texts(), lines, strict=True):
@@ -210,16 +197,17 @@ def _within(spans: Iterable[Span], end: float) -> list[Span]:
     return [(start, stop) for start, stop in clipped if start <= stop]
 
 
-def _bars(axes: Axes, spans: list[Span], height: int, **look: Any) -> None:
+def _bars(axes: Axes, spans: list[Span], height: int, *, face: str, edge: str, hatch: str | None = None) -> None:
     # The edge makes an interval that is shorter than a pixel visible all the same.
     if lasting := [(start, stop - start) for start, stop in spans if start < stop]:
-        axes.broken_barh(lasting, (height - 0.27, 0.54), linewidth=0.8, zorder=2, **look)
+        where = (height - 0.27, 0.54)
+        axes.broken_barh(lasting, where, linewidth=0.8, zorder=2, facecolor=face, edgecolor=edge, hatch=hatch)
 
 
-def _instants(axes: Axes, spans: list[Span], height: int, **look: Any) -> None:
+def _instants(axes: Axes, spans: list[Span], height: int, *, face: str, edge: str) -> None:
     if times := [start for start, stop in spans if start == stop]:
-        heights = [height] * len(times)
-        axes.plot(times, heights, linestyle="", marker="D", markersize=6.5, clip_on=False, zorder=3, **look)
+        (marks,) = axes.plot(times, [height] * len(times), "D", markersize=6.5, clip_on=False, zorder=3)
+        marks.set(markerfacecolor=face, markeredgecolor=edge)
 
 
 def _label_lanes(axes: Axes, labels: list[str]) -> None:
@@ -241,15 +229,8 @@ def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]])
         handles.append(Patch(facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////", label="unknown"))
     if instant:
         handles.append(Line2D([], [], color=_HOLDS, linestyle="", marker="D", markersize=6, label="a single instant"))
-    axes.legend(
-        handles=handles,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=len(handles),
-        frameon=False,
-        fontsize=FONT_SIZE,
-        borderaxespad=0.2,
-    )
+    corner, columns = (1.0, 1.0), len(handles)
+    axes.legend(handles=handles, loc="lower right", bbox_to_anchor=corner, ncols=columns, borderaxespad=0.2, **LEGEND)
 
 
 def _elided(label: str) -> str:
@@ -260,10 +241,21 @@ def _elided(label: str) -> str:
     return f"{label[: kept - kept // 2]}…{label[-(kept // 2) :]}"
 
 
-def path_with_explanation(path: Path, explained: Any) -> Figure:
+class Explained(Protocol):
+    """What `sateen.explain` returns, as far as it is drawn."""
+
+    @property
+    def lanes(self) -> Sequence[Lane]: ...
+    @property
+    def end(self) -> float: ...
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+def path_with_explanation(path: Path, explained: Explained) -> Figure:
     """A path above, and below it, over the same time, when each part of a formula holds.
 
-    `explained` is what `sateen.explain` returns. The lanes bear their labels on top, so that both panels are wide.
+    The lanes bear their labels on top, so that both panels are wide.
     """
     lanes = explained.lanes
     labels = [" " * (_INDENTATION * depth) + _elided(label) for label, depth, _, _ in lanes]
@@ -273,12 +265,13 @@ def path_with_explanation(path: Path, explained: Any) -> Figure:
     path.plot(ax=upper)
     explanation([("", 0, holds, unknown) for _, _, holds, unknown in lanes], explained.end, ax=lower)
     for height, label in enumerate(labels):
-        place = {"xytext": (2, 1), "textcoords": "offset points", "va": "bottom", "parse_math": False}
-        lower.annotate(label, (0, height - 0.27), family="monospace", fontsize=FONT_SIZE, **place)
+        place = (0, height - 0.27)
+        text = lower.annotate(label, place, (2, 1), textcoords="offset points", va="bottom", family="monospace")
+        text.set(fontsize=FONT_SIZE, parse_math=False)
     lower.set_ylim(max(len(labels), 1) - 0.6, -0.8)  # room for the topmost label
     values = values_text(path.values)
     titles = shorten(values, 100, placeholder=" …"), f"verdict at time 0: {explained.verdict}"
     for axes, title in zip((upper, lower), titles, strict=True):
-        axes.set_title(title, loc="left", fontsize=FONT_SIZE, parse_math=False)
+        title_panel(axes, title)
     upper.set_xlabel("")
     return figure

@@ -8,31 +8,39 @@ from __future__ import annotations
 
 import math
 from textwrap import fill
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Prediction
+from sateen.core.record import Record
 from sateen.core.space import Points, Space
-from sateen.core.text import percent
+from sateen.core.text import duration_text, percent
+from sateen.core.types import FloatArray
 from sateen.plot.style import (
     COLOURS,
     FAINT,
     FONT_SIZE,
+    LEGEND,
     POINTS_DRAWN_AS_LINES,
     SMALL_FONT_SIZE,
-    FloatArray,
     caption,
+    colour_bar,
     dress,
     label_axis,
+    label_plane,
     new_axes,
     new_figure,
+    table_of,
+    title_panel,
 )
 
 __all__ = ["learned", "prediction", "record"]
@@ -70,33 +78,31 @@ def prediction(prediction: Prediction, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def record(record: Any, ax: Axes | None = None) -> Axes:
+def record(record: Record, ax: Axes | None = None) -> Axes:
     """The objective of a fit by step, under its verdict.
 
     Where the first steps rise so far that they would flatten all the others, they leave the picture, and a note says
     where they began.
     """
     axes = new_axes(6.4, 3.4) if ax is None else ax
-    dress(axes)
+    dress(axes, x="step", y=record.objective, grid="y")
     few = len(record.steps) <= _FEW
     axes.plot(record.steps, record.values, color=_MEAN, linewidth=1.4, marker="o" if few else "", markersize=3.5)
-    axes.set_xlabel("step", fontsize=FONT_SIZE)
-    axes.set_ylabel(record.objective, fontsize=FONT_SIZE)
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
     axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
-    verdict = fill(f"{record.verdict}, {record.seconds:.3g} s", 90)
-    axes.set_title(verdict, loc="left", fontsize=FONT_SIZE, parse_math=False)
+    title_panel(axes, fill(f"{record.verdict}, {duration_text(record.seconds)}", 90))
     values = record.values[np.isfinite(record.values)]
     later = values[math.ceil(_SETTLED * len(values)) :]
     if len(later) > 2 and np.ptp(values) > _DWARFS * np.ptp(later) > 0:
         margin = 0.06 * np.ptp(later)
         axes.set_ylim(later.min() - margin, later.max() + margin)
-        place: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right"}
-        axes.annotate(f"begins at {values[0]:,.4g}", (0.99, 0.04), fontsize=FONT_SIZE, color=_DOTS, **place)
+        note = f"begins at {values[0]:,.4g}"
+        axes.annotate(note, (0.99, 0.04), fontsize=FONT_SIZE, color=_DOTS, xycoords="axes fraction", ha="right")
     return axes
 
 
-def learned(posterior: Any, observations: Observations | None = None, truth: npt.ArrayLike | None = None) -> Figure:
+def learned(
+    posterior: FullPosterior, observations: Observations | None = None, truth: npt.ArrayLike | None = None
+) -> Figure:
     """A whole posterior: what was learned over its space, and how surely.
 
     Over one parameter the mean and the 95 % interval among the frequencies of `observations`, by default those of the
@@ -122,7 +128,7 @@ def learned(posterior: Any, observations: Observations | None = None, truth: npt
 
 def _curve(axes: Axes, predicted: Prediction) -> None:
     """Mean and interval over the only parameter; few points stand alone."""
-    ((name, own),) = predicted.points.space.ranges.items()
+    ((name, range_),) = predicted.points.space.ranges.items()
     order = np.argsort(predicted.points.theta[:, 0], kind="stable")
     x = predicted.points.theta[order, 0]
     mean, lower, upper = (column[order] for column in (predicted.mean, predicted.lower, predicted.upper))
@@ -136,40 +142,40 @@ def _curve(axes: Axes, predicted: Prediction) -> None:
         axes.plot(x, mean, color=_MEAN, linewidth=1.6, label="mean")
         axes.margins(x=0)
     _probabilities(axes)
-    label_axis(axes, "x", name, own)
+    label_axis(axes, "x", name, range_)
 
 
 def _probabilities(axes: Axes) -> None:
     """A vertical scale of probabilities, which ends where they do."""
-    axes.set_ylabel("probability", fontsize=FONT_SIZE)
-    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    dress(axes, y="probability", grid="y")
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
-def _curve_with_observations(posterior: Any, seen: Observations, truth: FloatArray | None) -> Figure:
+def _curve_with_observations(posterior: FullPosterior, seen: Observations, truth: FloatArray | None) -> Figure:
     figure = new_figure(6.4, 4.2)
     axes = figure.add_subplot()
     some = seen.trials > 0
     low, high = seen.frequency_bounds[some].T
     x = seen.theta[some, 0]
-    look: dict[str, Any] = {"rasterized": len(x) > POINTS_DRAWN_AS_LINES, "zorder": 1.5}
     decided = low == high
-    axes.plot(x[decided], low[decided], ".", color=_DOTS, markersize=3.0, label="frequency", **look)
-    if not decided.all():
-        axes.vlines(x[~decided], low[~decided], high[~decided], color=_DOTS, linewidth=0.8, label="undecided", **look)
+    dots = axes.plot(x[decided], low[decided], ".", color=_DOTS, markersize=3.0, label="frequency")
+    bars = (x[~decided], low[~decided], high[~decided])
+    lines = [] if decided.all() else [axes.vlines(*bars, color=_DOTS, linewidth=0.8, label="undecided")]
+    for artist in (*dots, *lines):
+        artist.set(zorder=1.5, rasterized=len(x) > POINTS_DRAWN_AS_LINES)
     predicted = posterior.predict(posterior.space.grid(_CURVE))
     _curve(axes, predicted)
     if truth is not None:
         order = np.argsort(seen.theta[:, 0], kind="stable")
         axes.plot(seen.theta[order, 0], truth[order], "--", color=_TRUTH, linewidth=1.2, label="truth")
     _title(figure, posterior)
-    axes.legend(frameon=False, fontsize=FONT_SIZE, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **LEGEND)
     caption(axes, f"Band: {predicted.claim}.")
     return figure
 
 
-def _title(figure: Figure, posterior: Any, rest: str = "") -> None:
+def _title(figure: Figure, posterior: FullPosterior, rest: str = "") -> None:
     """What was asked, and who learned it."""
     formula = str(posterior.training.observations.provenance.get("formula") or "")
     words = fill(f"{formula or 'probability'}, by {posterior.kind}{rest}", int(13.5 * figure.get_figwidth()))
@@ -178,43 +184,20 @@ def _title(figure: Figure, posterior: Any, rest: str = "") -> None:
 
 def _map(axes: Axes, points: Points, values: FloatArray, label: str, colours: str) -> None:
     """Values over two parameters: colours with contours on a grid, coloured dots elsewhere."""
-    _plane(axes, points.space)
+    label_plane(axes, points.space)
     top = float(values.max(initial=0.0))
-    look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0 if top > 0.5 else top or 1.0}
-    grid = _as_grid(points, values)
-    if grid is None:
-        x, y = points.theta.T
-        shape: Any = axes.scatter(x, y, c=values, s=18, rasterized=len(points) > POINTS_DRAWN_AS_LINES, **look)
+    top = 1.0 if top > 0.5 else top or 1.0
+    across, up, table = table_of(points, values)
+    shape: ScalarMappable
+    if min(table.shape) > 1 and table.size == len(points) and np.isfinite(table).all():
+        shape = axes.pcolormesh(across, up, table, shading="gouraud", rasterized=True, cmap=colours, vmin=0, vmax=top)
+        _contours(axes, across, up, table, top)
     else:
-        across, up, table = grid
-        shape = axes.pcolormesh(across, up, table, shading="gouraud", rasterized=True, **look)
-        _contours(axes, across, up, table, look["vmax"])
+        x, y = points.theta.T
+        many = len(points) > POINTS_DRAWN_AS_LINES
+        shape = axes.scatter(x, y, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
     _short_ticks(axes)
-    _colour_bar(axes, shape, label)
-
-
-def _plane(axes: Axes, space: Space) -> None:
-    """Axes for the two parameters of a space."""
-    dress(axes)
-    for which, (name, own) in zip("xy", space.ranges.items(), strict=True):
-        label_axis(axes, which, name, own)
-
-
-def _colour_bar(axes: Axes, shape: Any, label: str) -> None:
-    bar = axes.figure.colorbar(shape, ax=axes)
-    bar.set_label(label, fontsize=FONT_SIZE)
-    bar.ax.tick_params(labelsize=FONT_SIZE)
-
-
-def _as_grid(points: Points, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Both axes and the table of values, a row for each value of the second parameter; None if it is no grid."""
-    across, column = np.unique(points.theta[:, 0], return_inverse=True)
-    up, row = np.unique(points.theta[:, 1], return_inverse=True)
-    if min(len(across), len(up)) < 2 or len(across) * len(up) != len(points):
-        return None
-    table = np.full((len(up), len(across)), np.nan)
-    table[row, column] = values
-    return (across, up, table) if np.isfinite(table).all() else None
+    colour_bar(axes.figure, shape, axes, label)
 
 
 def _contours(axes: Axes, across: FloatArray, up: FloatArray, table: FloatArray, top: float) -> None:
@@ -246,19 +229,19 @@ def _short_ticks(axes: Axes) -> None:
             axis.set_minor_formatter(NullFormatter())
 
 
-def _maps(posterior: Any, seen: Observations, truth: FloatArray | None) -> Figure:
+def _maps(posterior: FullPosterior, seen: Observations, truth: FloatArray | None) -> Figure:
     """The mean, the width of the interval, and the error where the truth is known, side by side."""
     panels = 2 if truth is None else 3
     figure = new_figure(4.7 * panels, 4.4)
     axes = figure.subplots(1, panels)
     predicted = posterior.predict(posterior.space.grid(_MAP))
     _map(axes[0], predicted.points, predicted.mean, "mean probability", _COLOURS_OF_MEANS)
-    axes[0].set_title("mean", loc="left", fontsize=FONT_SIZE)
+    title_panel(axes[0], "mean")
     _map(axes[1], predicted.points, predicted.width, "width of the interval", _COLOURS_OF_WIDTHS)
     size = float(np.clip(3000 / max(len(seen), 1), 0.3, 6.0))
     x, y = seen.theta.T
     axes[1].scatter(x, y, s=size, color=COLOURS[5], linewidths=0, rasterized=len(seen) > POINTS_DRAWN_AS_LINES)
-    axes[1].set_title(f"width at {percent(predicted.level)}; dots: observations", loc="left", fontsize=FONT_SIZE)
+    title_panel(axes[1], f"width at {percent(predicted.level)}; dots: observations")
     caption(axes[1], f"Interval: {predicted.claim}.")
     _title(figure, posterior)
     if truth is not None:
@@ -267,18 +250,18 @@ def _maps(posterior: Any, seen: Observations, truth: FloatArray | None) -> Figur
 
 
 def _errors(axes: Axes, points: Points, error: FloatArray) -> None:
-    _plane(axes, points.space)
+    label_plane(axes, points.space)
     most = float(np.abs(error).max(initial=0.0)) or 1.0
-    look: dict[str, Any] = {"cmap": _COLOURS_OF_ERRORS, "vmin": -most, "vmax": most, "edgecolors": FAINT}
     x, y = points.theta.T
-    shape = axes.scatter(x, y, c=error, s=18, linewidths=0.4, **look)
+    colours = _COLOURS_OF_ERRORS
+    shape = axes.scatter(x, y, c=error, s=18, linewidths=0.4, cmap=colours, vmin=-most, vmax=most, edgecolors=FAINT)
     _short_ticks(axes)
     size = np.sqrt(np.mean(error**2)) if error.size else 0.0
-    axes.set_title(f"mean less truth; root mean square {size:.3g}", loc="left", fontsize=FONT_SIZE)
-    _colour_bar(axes, shape, "mean less truth")
+    title_panel(axes, f"mean less truth; root mean square {size:.3g}")
+    colour_bar(axes.figure, shape, axes, "mean less truth")
 
 
-def _slices(posterior: Any) -> Figure:
+def _slices(posterior: FullPosterior) -> Figure:
     """For each parameter that matters, mean and interval along it with the others in the middle of their ranges."""
     space = posterior.space
     ranked = [name for name, steepness in posterior.importance().items() if steepness > 0] or list(space.names)
@@ -287,16 +270,15 @@ def _slices(posterior: Any) -> Figure:
     columns = math.ceil(len(shown) / rows)
     figure = new_figure(1.2 + 2.2 * columns, 1.2 + 2.1 * rows)
     panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
-    middle = {name: float(own.from_unit(0.0)) for name, own in space.ranges.items()}
+    middle = {name: float(range_.from_unit(0.0)) for name, range_ in space.ranges.items()}
     for axes, name in zip(panels, shown, strict=False):
-        own = space.ranges[name]
-        along = own.from_unit(np.linspace(-1.0, 1.0, _CURVE))
+        along = space.ranges[name].from_unit(np.linspace(-1.0, 1.0, _CURVE))
         predicted = posterior.predict({**middle, name: along})
         dress(axes)
         axes.fill_between(along, predicted.lower, predicted.upper, color=_MEAN, alpha=0.25, linewidth=0)
         axes.plot(along, predicted.mean, color=_MEAN, linewidth=1.6)
         axes.margins(x=0)
-        label_axis(axes, "x", name, own)
+        label_axis(axes, "x", name, space.ranges[name])
         _short_ticks(axes)
     for axes in panels:
         _probabilities(axes)

@@ -7,15 +7,17 @@ judged is the whole forecast of a count: of k satisfied runs among M, if f is as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.observations import Observations
-from sateen.core.prediction import Posterior, Prediction
+from sateen.core.posterior import FullPosterior
+from sateen.core.prediction import Prediction, Predictor
+from sateen.core.seeds import stream
 from sateen.core.types import FloatArray, IntArray
-from sateen.report.data import Guarded, short
+from sateen.report.data import Json, short
 
 __all__ = ["LEVELS", "coverage", "coverage_data", "coverage_noise", "forecast_ranks", "share_inside"]
 
@@ -28,42 +30,44 @@ _MOST_SIMULATED: Final = 100  # points for that band
 
 
 def coverage_data(
-    posteriors: Mapping[str, Posterior],
-    method: str,
-    guarantee: Guarded | None,
+    posteriors: Mapping[str, FullPosterior],
+    leading: str,
+    guarantee: Predictor | None,
     met: float | None,
     test: Observations,
     *,
     seed: int,
-) -> dict[str, Any]:
-    """Nominal and actual coverage of each posterior, the band of the one of `method`, and how the guarantee fares.
+) -> Json:
+    """Nominal and actual coverage of each posterior, the band of the `leading` one, and how the guarantee fares.
 
     `met` is the share of test points where the guaranteed interval meets that of the runs.
     """
-    seen = test[test.trials > 0]
-    guarded = None
+    observed = test[test.trials > 0]
+    guaranteed = None
     if guarantee is not None and met is not None:
-        predicted = guarantee.predict(seen.points)
-        guarded = {"level": predicted.level, "inside": share_inside(predicted, seen), "met": met}
-    noise = coverage_noise(posteriors[method], seen, seed=seed)
+        prediction = guarantee.predict(observed.points)
+        guaranteed = {"level": prediction.level, "inside": share_inside(prediction, observed), "met": met}
+    noise = coverage_noise(posteriors[leading], observed, seed=seed)
     return {
-        "points": len(seen),
+        "points": len(observed),
         "design": test.points.design,
-        "method": method,
+        "learner": leading,
         "levels": list(LEVELS),
         "noise": {"low": short(noise[:, 0]), "high": short(noise[:, 1])},
-        "actual": {name: short(coverage(forecast_ranks(own, seen))) for name, own in posteriors.items()},
-        "guarantee": guarded,
+        "actual": {name: short(coverage(forecast_ranks(each, observed))) for name, each in posteriors.items()},
+        "guarantee": guaranteed,
     }
 
 
-def forecast_ranks(posterior: Posterior, seen: Observations) -> FloatArray:
+def forecast_ranks(posterior: FullPosterior, observed: Observations) -> FloatArray:
     """For each point, between which ranks of its forecast the count lies: P(K < k) and P(K ≤ k), a row each.
 
     Under a right forecast a uniform draw between the two is uniform on [0, 1]. Undecided runs leave the count open, and
     the range is that much longer.
     """
-    return _ranks(_quantiles(posterior, seen), seen.satisfied, seen.satisfied + seen.undecided, seen.trials)
+    return _ranks(
+        _quantiles(posterior, observed), observed.satisfied, observed.satisfied + observed.undecided, observed.trials
+    )
 
 
 def _ranks(f: FloatArray, first: IntArray, last: IntArray, trials: IntArray) -> FloatArray:
@@ -94,17 +98,17 @@ def _ranks_of_draws(f: FloatArray, counts: IntArray, trials: int) -> FloatArray:
     return np.stack([np.maximum(up_to[place] - each[place], 0.0), up_to[place]], axis=1)
 
 
-def _quantiles(posterior: Posterior, seen: Observations) -> FloatArray:
+def _quantiles(posterior: FullPosterior, observed: Observations) -> FloatArray:
     """Evenly spread quantiles of f at each point, a row each.
 
     They are interpolated on the probit scale, where those of a Gaussian process lie on a line.
     """
     from scipy.special import ndtr, ndtri
 
-    predicted = {level: posterior.predict(seen.points, level=level) for level in _ASKED}
+    predictions = [posterior.predict(observed.points, level=level) for level in _ASKED]
     tails = [(1 - level) / 2 for level in _ASKED]
     known = ndtri(np.array([*reversed(tails), *(1 - tail for tail in tails)]))
-    ends = [own.lower for own in reversed(predicted.values())] + [own.upper for own in predicted.values()]
+    ends = [each.lower for each in reversed(predictions)] + [each.upper for each in predictions]
     table = ndtri(np.clip(np.stack(ends, axis=1), _LEAST, 1 - _LEAST))
     wanted = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
     return np.asarray(ndtr([np.interp(wanted, known, row) for row in table]), dtype=np.float64)
@@ -130,21 +134,21 @@ def coverage(ranks: FloatArray, levels: tuple[float, ...] = LEVELS) -> FloatArra
 
 
 def coverage_noise(
-    posterior: Posterior, seen: Observations, levels: tuple[float, ...] = LEVELS, *, seed: int
+    posterior: FullPosterior, observed: Observations, levels: tuple[float, ...] = LEVELS, *, seed: int
 ) -> FloatArray:
     """Between what the coverage lies 95 times in 100 if the posterior's belief is right, a row for each level.
 
     Functions are drawn from the posterior, jointly over all points, and counts from each. So the band knows that the
     errors at neighbouring points go together: a coverage far from the level may well be the luck of one training.
     """
-    rows = _evenly(len(seen), _MOST_SIMULATED)
-    part = seen[rows]
+    rows = _evenly(len(observed), _MOST_SIMULATED)
+    part = observed[rows]
     f = _quantiles(posterior, part)
     truths = posterior.sample(part.points, _DRAWS, seed=seed)
-    counts = np.random.default_rng(seed).binomial(part.trials, truths)
-    ranks = np.stack([_ranks_of_draws(*own) for own in zip(f, counts.T, part.trials.tolist(), strict=True)], axis=1)
-    found = np.stack([coverage(own, levels) for own in ranks])
-    ends: FloatArray = np.quantile(found, [0.025, 0.975], axis=0).T
+    counts = stream(seed, "coverage").binomial(part.trials, truths)
+    ranks = np.stack([_ranks_of_draws(*row) for row in zip(f, counts.T, part.trials.tolist(), strict=True)], axis=1)
+    shares = np.stack([coverage(each, levels) for each in ranks])
+    ends: FloatArray = np.quantile(shares, [0.025, 0.975], axis=0).T
     return ends
 
 
@@ -153,9 +157,9 @@ def _evenly(count: int, most: int) -> npt.NDArray[np.intp]:
     return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
 
 
-def share_inside(predicted: Prediction, seen: Observations) -> float:
+def share_inside(prediction: Prediction, observed: Observations) -> float:
     """The share of points whose frequency lies in the predicted interval, for whatever the undecided runs would be."""
-    used = seen.trials > 0
-    low, high = seen.frequency_bounds[used].T
-    inside: Any = (predicted.lower[used] <= low) & (high <= predicted.upper[used])
+    used = observed.trials > 0
+    low, high = observed.frequency_bounds[used].T
+    inside = (prediction.lower[used] <= low) & (high <= prediction.upper[used])
     return float(np.mean(inside)) if used.any() else float("nan")

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.observations import Observations
 from sateen.core.path import Path
-from sateen.core.prediction import Posterior, Prediction
+from sateen.core.posterior import FullPosterior
+from sateen.core.prediction import Prediction, Predictor
 from sateen.core.space import Space
 from sateen.core.text import percent
 
-__all__ = ["Guarded", "function_data", "interval_label", "parameters_that_matter", "run_data", "short"]
+__all__ = ["Json", "function_data", "interval_label", "parameters_that_matter", "run_data", "short"]
 
+Json: TypeAlias = dict[str, Any]  # plain data, as a page holds it
 Lane: TypeAlias = tuple[str, int, list[tuple[float, float]], list[tuple[float, float]]]
 _CURVE: Final = 201  # values of the only parameter
 _MAP: Final = 41  # values of each of two parameters
@@ -30,39 +32,32 @@ _MOST_DOTS: Final = 2000  # observations that are drawn
 _DIRECTION_POINTS: Final = 256
 _ONE_WAY: Final = 0.9  # share of the slopes, by size, that must have one sign
 _MOST_INSTANTS: Final = 1200  # of a path that are drawn
+_COLUMNS: Final = ("mean", "lower", "upper")
 _DECIMALS: Final = 4  # of probabilities in a picture: finer than a pixel
 
 
-class Guarded(Protocol):
-    """Whoever predicts guaranteed intervals."""
-
-    def predict(self, points: object) -> Prediction:
-        """The mean, with the interval that is guaranteed."""
-
-
-def short(values: npt.ArrayLike) -> list[Any]:
+def short(values: npt.ArrayLike) -> list[float]:
     """Probabilities as a picture needs them.
 
     >>> short([0.123456, 1.0])
     [0.1235, 1.0]
     """
-    rounded: list[Any] = np.round(np.asarray(values, dtype=np.float64), _DECIMALS).tolist()
+    rounded: list[float] = np.round(np.asarray(values, dtype=np.float64), _DECIMALS).tolist()
     return rounded
 
 
-def interval_label(predicted: Prediction) -> str:
+def interval_label(prediction: Prediction) -> str:
     """What the intervals of a prediction are, in a few words."""
-    claim = predicted.claim
+    claim, level = prediction.claim, percent(prediction.level)
     if claim.mode == "credible":
-        return f"{percent(predicted.level)} credible"
-    what = f", for frequencies of {claim.runs} runs" if claim.target == "frequency" else ""
-    return f"{percent(predicted.level)} guaranteed{what}"
+        return f"{level} credible"
+    return f"{level} guaranteed" + (f", for frequencies of {claim.runs} runs" if claim.target == "frequency" else "")
 
 
 def function_data(
-    posteriors: Mapping[str, Posterior], guarantee: Guarded | None, guaranteed: str | None, train: Observations
-) -> dict[str, Any]:
-    """The satisfaction function, as each method learned it, with credible and guaranteed intervals."""
+    posteriors: Mapping[str, FullPosterior], guarantee: Predictor | None, guaranteed: str | None, train: Observations
+) -> Json:
+    """The satisfaction function, as each learner has it, with credible and guaranteed intervals."""
     space = train.space
     leading = guaranteed if guarantee is not None and guaranteed is not None else next(iter(posteriors))
     if len(space) > 2:
@@ -70,12 +65,12 @@ def function_data(
     kind = ("point", "curve", "maps")[len(space)]
     points = space.grid(_CURVE if kind == "curve" else _MAP) if space.names else space.points({})
     bands = [] if guarantee is None else [_band(leading, guarantee.predict(points))]
-    bands += [_band(method, own.predict(points)) for method, own in posteriors.items()]
+    bands += [_band(learner, posterior.predict(points)) for learner, posterior in posteriors.items()]
     axes = [_axis(space, name, _CURVE if kind == "curve" else _MAP) for name in space.names]
     return {"kind": kind, "axes": axes, "bands": bands, "seen": _dots(train)}
 
 
-def parameters_that_matter(posterior: Any) -> list[dict[str, Any]]:
+def parameters_that_matter(posterior: FullPosterior) -> list[Json]:
     """The parameters, the most important first: how steeply the mean changes with each, and which way.
 
     The steepness is the posterior's `importance`; the way is that of the gradient, where nine tenths of it agree.
@@ -85,17 +80,17 @@ def parameters_that_matter(posterior: Any) -> list[dict[str, Any]]:
     total, size = slopes.sum(axis=0), np.abs(slopes).sum(axis=0)
     ranked = posterior.importance()
     most = max(ranked.values(), default=0.0) or 1.0
-    found = []
+    rows = []
     for name, steepness in ranked.items():
         column = space.names.index(name)
         lean = total[column] / size[column] if size[column] else 0.0
         ways = ("rises with it", "falls with it", "rises and falls") if steepness else ("does not depend on it",) * 3
         way = ways[0] if lean > 2 * _ONE_WAY - 1 else ways[1] if lean < 1 - 2 * _ONE_WAY else ways[2]
-        found.append({"name": name, "steepness": steepness, "share": steepness / most, "way": way})
-    return found
+        rows.append({"name": name, "steepness": steepness, "share": steepness / most, "way": way})
+    return rows
 
 
-def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str) -> dict[str, Any]:
+def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str) -> Json:
     """A run as the page draws it, with `lanes` as `explain` gives them; a long one by its state at evenly spread times.
 
     Of a long one `words` say so too. `named` are the species that the formula is about.
@@ -109,7 +104,7 @@ def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str
     about = set(named)
     return {
         "words": words,
-        "times": [float(f"{time:.6g}") for time in [*times, path.end]],
+        "times": _six_digits([*times, path.end]),
         "states": {name: [*states[:, n].tolist(), float(states[-1, n])] for n, name in enumerate(path.species)},
         "named": [name for name in path.species if name in about],
         "lanes": [
@@ -124,65 +119,66 @@ def _within(spans: Iterable[tuple[float, float]], end: float) -> list[tuple[floa
     return [(max(start, 0.0), min(stop, end)) for start, stop in spans if start <= end]
 
 
-def _axis(space: Space, name: str, count: int) -> dict[str, Any]:
-    own = space.ranges[name]
-    values = own.from_unit(np.linspace(-1.0, 1.0, count))
-    return {"name": name, "log": own.scale == "log", "values": [float(f"{value:.6g}") for value in values]}
+def _axis(space: Space, name: str, count: int) -> Json:
+    range_ = space.ranges[name]
+    values = range_.from_unit(np.linspace(-1.0, 1.0, count))
+    return {"name": name, "log": range_.scale == "log", "values": _six_digits(values)}
 
 
-def _band(method: str, predicted: Prediction) -> dict[str, Any]:
+def _six_digits(values: Iterable[float]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
+
+
+def _band(learner: str, prediction: Prediction) -> Json:
     """A prediction as columns; over two parameters, the second varies fastest."""
-    columns = {name: short(getattr(predicted, name)) for name in ("mean", "lower", "upper")}
-    promised = predicted.claim.mode != "credible"
-    return {"method": method, "interval": interval_label(predicted), "guaranteed": promised, **columns}
+    columns = {name: short(getattr(prediction, name)) for name in _COLUMNS}
+    guaranteed = prediction.claim.mode != "credible"
+    return {"learner": learner, "interval": interval_label(prediction), "guaranteed": guaranteed, **columns}
 
 
-def _dots(seen: Observations) -> dict[str, Any]:
+def _dots(train: Observations) -> Json:
     """The observations: where, and between which frequencies; evenly chosen where they are too many to draw."""
-    kept = np.flatnonzero(seen.trials > 0)
-    if len(kept) > _MOST_DOTS:
-        kept = kept[np.linspace(0, len(kept) - 1, _MOST_DOTS).astype(int)]
-    low, high = seen.frequency_bounds[kept].T
-    theta = {name: [float(f"{value:.6g}") for value in seen.theta[kept, n]] for n, name in enumerate(seen.space.names)}
-    runs = seen.trials[kept].tolist()
-    return {"theta": theta, "low": short(low), "high": short(high), "runs": runs, "all": len(seen)}
+    rows = np.flatnonzero(train.trials > 0)
+    if len(rows) > _MOST_DOTS:
+        rows = rows[np.linspace(0, len(rows) - 1, _MOST_DOTS).astype(int)]
+    low, high = train.frequency_bounds[rows].T
+    theta = {name: _six_digits(train.theta[rows, n]) for n, name in enumerate(train.space.names)}
+    runs = train.trials[rows].tolist()
+    return {"theta": theta, "low": short(low), "high": short(high), "runs": runs, "all": len(train)}
 
 
-def _slices(posterior: Any, guarantee: Guarded | None, method: str) -> dict[str, Any]:
+def _slices(posterior: FullPosterior, guarantee: Predictor | None, learner: str) -> Json:
     """Through the middle, the lowest and the highest point: every pair of the parameters that matter most, as a map."""
-    space: Space = posterior.space
+    space = posterior.space
     names = list(posterior.importance())[:_MOST_SLICES]
     unit = np.linspace(-1.0, 1.0, _SLICE)
     everywhere = space.sobol(512, seed=0)
     means = posterior.predict(everywhere).mean
-    middle = np.full(len(space), _SLICE // 2)
-    places = {"the middle of the space": middle}
+    places = {"the middle of the space": np.full(len(space), _SLICE // 2)}
     for words, row in (("where it is lowest", int(np.argmin(means))), ("where it is highest", int(np.argmax(means)))):
-        own = space.to_unit(everywhere.theta[row : row + 1])[0]
-        places[words] = np.abs(own[:, None] - unit).argmin(axis=1)
+        inputs = space.to_unit(everywhere.theta[row : row + 1])[0]
+        places[words] = np.abs(inputs[:, None] - unit).argmin(axis=1)
     pairs = list(combinations(names, 2))
     through = []
     for words, place in places.items():
-        rows = np.concatenate([_plane(space, names_of_pair, place) for names_of_pair in pairs])
-        theta = space.from_unit(unit[rows])
-        believed = posterior.predict(theta)
-        guarded = None if guarantee is None else guarantee.predict(theta)
-        chosen = {name: int(place[space.names.index(name)]) for name in names}
+        theta = space.from_unit(unit[np.concatenate([_plane(space, pair, place) for pair in pairs])])
+        credible = posterior.predict(theta)
+        guaranteed = None if guarantee is None else guarantee.predict(theta)
         values = space.from_unit(unit[place][None, :])[0]
         through.append(
             {
                 "words": words,
-                "at": chosen,
+                "at": {name: int(place[space.names.index(name)]) for name in names},
                 "values": {name: f"{value:.4g}" for name, value in zip(space.names, values, strict=True)},
-                "credible": _tables(pairs, believed),
-                "guaranteed": None if guarded is None else _tables(pairs, guarded),
+                "credible": _tables(pairs, credible),
+                "guaranteed": None if guaranteed is None else _tables(pairs, guaranteed),
             }
         )
     return {
         "kind": "slices",
-        "method": method,
+        "learner": learner,
         "axes": [_axis(space, name, _SLICE) for name in names],
-        "intervals": [interval_label(own) for own in (believed, guarded) if own is not None],
+        "intervals": [interval_label(each) for each in (credible, guaranteed) if each is not None],
         "through": through,
         "left_out": [name for name in space.names if name not in names],
     }
@@ -197,9 +193,7 @@ def _plane(space: Space, pair: tuple[str, str], place: npt.NDArray[np.intp]) -> 
     return rows
 
 
-def _tables(pairs: list[tuple[str, str]], predicted: Prediction) -> list[dict[str, list[Any]]]:
+def _tables(pairs: list[tuple[str, str]], prediction: Prediction) -> list[Json]:
     size = _SLICE * _SLICE
-    names = ("mean", "lower", "upper")
-    return [
-        {name: short(getattr(predicted, name)[n * size : (n + 1) * size]) for name in names} for n in range(len(pairs))
-    ]
+    parts = [slice(n * size, (n + 1) * size) for n in range(len(pairs))]
+    return [{name: short(getattr(prediction, name)[part]) for name in _COLUMNS} for part in parts]

@@ -5,10 +5,11 @@ What was learned and single runs are drawn by `sateen.plot.figures`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sateen.core.observations import Observations
+from sateen.core.prediction import Predictor
 from sateen.core.text import percent
 from sateen.plot.figures import prediction
 from sateen.plot.style import (
@@ -21,7 +22,7 @@ from sateen.plot.style import (
     label_axis,
     new_axes,
 )
-from sateen.report.data import Guarded
+from sateen.report.data import Json
 
 __all__ = ["coverage", "guaranteed", "parameters"]
 
@@ -30,39 +31,38 @@ _MAP: Final = 60
 _GREY: Final = "#7F7F7F"
 
 
-def guaranteed(guarantee: Guarded, train: Observations) -> Any:
+def guaranteed(guarantee: Predictor, train: Observations) -> Any:
     """The guaranteed intervals over one parameter among the training frequencies; over two, how wide they are."""
     return (_band if len(train.space) == 1 else _widths)(guarantee, train)
 
 
-def _band(guarantee: Guarded, train: Observations) -> Any:
+def _band(guarantee: Predictor, train: Observations) -> Any:
     axes = new_axes(6.4, 4.2)
     some = train.trials > 0
     middle = train.frequency_bounds[some].mean(axis=1)
-    look: dict[str, Any] = {"rasterized": len(middle) > POINTS_DRAWN_AS_LINES, "zorder": 1.5}
-    axes.plot(train.theta[some, 0], middle, ".", color=_GREY, markersize=3.0, **look)
+    many = len(middle) > POINTS_DRAWN_AS_LINES
+    axes.plot(train.theta[some, 0], middle, ".", color=_GREY, markersize=3.0, rasterized=many, zorder=1.5)
     return prediction(guarantee.predict(train.space.grid(_CURVE)), ax=axes)
 
 
-def _widths(guarantee: Guarded, train: Observations) -> Any:
+def _widths(guarantee: Predictor, train: Observations) -> Any:
     axes = new_axes(6.0, 4.8)
     dress(axes)
     predicted = guarantee.predict(train.space.grid(_MAP))
     across, up = (predicted.points.theta[:, column].reshape(_MAP, _MAP) for column in (0, 1))
     table = predicted.width.reshape(_MAP, _MAP)
-    look: dict[str, Any] = {"cmap": "magma", "vmin": 0.0, "shading": "gouraud", "rasterized": True}
-    shape = axes.pcolormesh(across, up, table, **look)
-    dots: dict[str, Any] = {"s": 2.0, "color": COLOURS[5], "linewidths": 0}
-    axes.scatter(*train.theta.T, rasterized=len(train) > POINTS_DRAWN_AS_LINES, **dots)
-    for which, (name, own) in zip("xy", train.space.ranges.items(), strict=True):
-        label_axis(axes, which, name, own)
+    shape = axes.pcolormesh(across, up, table, cmap="magma", vmin=0.0, shading="gouraud", rasterized=True)
+    many = len(train) > POINTS_DRAWN_AS_LINES
+    axes.scatter(train.theta[:, 0], train.theta[:, 1], s=2.0, color=COLOURS[5], linewidths=0, rasterized=many)
+    for which, (name, range_) in zip("xy", train.space.ranges.items(), strict=True):
+        label_axis(axes, which, name, range_)
     bar = axes.figure.colorbar(shape, ax=axes)
     bar.set_label("width of the guaranteed interval", fontsize=FONT_SIZE)
     caption(axes, f"Dots: training points. Interval: {predicted.claim}.")
     return axes
 
 
-def parameters(matter: Sequence[Mapping[str, Any]]) -> Any:
+def parameters(matter: Sequence[Json]) -> Any:
     """Which parameters matter, as bars, the most important on top."""
     axes = new_axes(5.2, 0.8 + 0.28 * len(matter))
     dress(axes)
@@ -74,24 +74,23 @@ def parameters(matter: Sequence[Mapping[str, Any]]) -> Any:
     return axes
 
 
-def coverage(covered: Mapping[str, Any]) -> Any:
+def coverage(covered: Json) -> Any:
     """Nominal against actual coverage at the test points, and behind it where a right belief would lie."""
     axes = new_axes(4.4, 4.2)
     dress(axes)
     levels, noise = covered["levels"], covered["noise"]
     axes.fill_between(
-        levels, noise["low"], noise["high"], color=FAINT, linewidth=0, label=f"a right {covered['method']}, 95 %"
+        levels, noise["low"], noise["high"], color=FAINT, linewidth=0, label=f"a right {covered['learner']}, 95 %"
     )
     axes.plot([0, 1], [0, 1], ":", color=_GREY, linewidth=1.0)
-    for rank, (method, actual) in enumerate(covered["actual"].items()):
+    for rank, (learner, actual) in enumerate(covered["actual"].items()):
         colour = COLOURS[rank % len(COLOURS)]
-        axes.plot(levels, actual, color=colour, linewidth=1.4, marker="o", markersize=3.0, label=method)
-    if (guarded := covered["guarantee"]) is not None:
-        label = f"guaranteed {percent(guarded['level'])}:\nfrequency inside, to runs agree"
-        shares = [guarded["inside"], guarded["met"]]
-        axes.plot([guarded["level"]] * 2, shares, color=COLOURS[6], marker="_", markersize=9.0, label=label)
-    for which in ("x", "y"):
-        (axes.set_xlim if which == "x" else axes.set_ylim)(0, 1.02)
+        axes.plot(levels, actual, color=colour, linewidth=1.4, marker="o", markersize=3.0, label=learner)
+    if (guarantee := covered["guarantee"]) is not None:
+        label = f"guaranteed {percent(guarantee['level'])}:\nfrequency inside, to runs agree"
+        shares = [guarantee["inside"], guarantee["met"]]
+        axes.plot([guarantee["level"]] * 2, shares, color=COLOURS[6], marker="_", markersize=9.0, label=label)
+    axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
     axes.set_xlabel("nominal level", fontsize=FONT_SIZE)
     axes.set_ylabel("actual coverage", fontsize=FONT_SIZE)
     axes.legend(frameon=False, fontsize=FONT_SIZE - 1, loc="upper left")

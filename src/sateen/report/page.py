@@ -1,6 +1,6 @@
 """The report: one HTML file that needs nothing else, neither a network nor another file.
 
-A template is filled with plain data; what comes from whoever asked is text in it, never markup and never code. The
+A template is filled with plain data; what comes from the user is text in it, never markup and never code. The
 pictures are drawn in the browser, from data that stands in the page, by plotly.js, which stands in it too. A policy in
 the page lets only these scripts run, by their hashes, and lets nothing be fetched.
 """
@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 __all__ = ["STAMP", "render"]
 
@@ -30,7 +30,7 @@ _HARMLESS: Final[dict[str, str | int | None]] = {
 }
 
 
-def render(page: Mapping[str, Any], drawn: Mapping[str, Any], *, stamp: str = "") -> str:
+def render(page: Mapping[str, object], drawn: Mapping[str, object], *, stamp: str = "") -> str:
     """The page as text: `page` is what its words say, `drawn` the data of its pictures, by the id of their section."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
@@ -54,7 +54,7 @@ def render(page: Mapping[str, Any], drawn: Mapping[str, Any], *, stamp: str = ""
     )
 
 
-def _data(drawn: Mapping[str, Any]) -> str:
+def _data(drawn: Mapping[str, object]) -> str:
     """JSON that can stand inside a script element whatever texts are in it."""
     text = json.dumps(drawn, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(str.maketrans(_HARMLESS))

@@ -66,20 +66,20 @@
 
   function drawCurve(section, own) {
     const where = section.querySelector("[data-draw=curve]"), along = own.axes[0], x = along.values, seen = own.seen;
-    const methods = own.bands.filter((one) => !one.guaranteed), promised = own.bands.find((one) => one.guaranteed);
+    const learners = own.bands.filter((one) => !one.guaranteed), promised = own.bands.find((one) => one.guaranteed);
     redraws.push(() => {
       const traces = [];
-      if (promised) traces.push(band(x, promised.lower, promised.upper, text(promised.method + ", " + promised.interval), faded(series(0), 0.16)));
-      methods.forEach((one, n) => {
-        const shown = n === 0 || one.method === (promised || {}).method ? true : "legendonly";
-        traces.push(band(x, one.lower, one.upper, text(one.method + ", " + one.interval), faded(series(n), 0.34), { visible: shown }));
+      if (promised) traces.push(band(x, promised.lower, promised.upper, text(promised.learner + ", " + promised.interval), faded(series(0), 0.16)));
+      learners.forEach((one, n) => {
+        const shown = n === 0 || one.learner === (promised || {}).learner ? true : "legendonly";
+        traces.push(band(x, one.lower, one.upper, text(one.learner + ", " + one.interval), faded(series(n), 0.34), { visible: shown }));
       });
       traces.push({
         x: seen.theta[along.name], y: seen.low.map((low, n) => (low + seen.high[n]) / 2), type: "scatter", mode: "markers", name: "frequency in training",
         marker: { color: colour("dot"), size: 4 }, error_y: { type: "data", symmetric: true, array: seen.low.map((low, n) => (seen.high[n] - low) / 2), width: 0, thickness: 1, color: colour("dot") },
         customdata: seen.runs, hovertemplate: "%{x:.4g}: frequency %{y:.4f} of %{customdata} runs<extra></extra>",
       });
-      methods.forEach((one, n) => traces.push(line(x, one, text(one.method + ", mean"), { color: series(n), width: 2 })));
+      learners.forEach((one, n) => traces.push(line(x, one, text(one.learner + ", mean"), { color: series(n), width: 2 })));
       draw(where, traces, { xaxis: axis(along), yaxis: axis(null, { title: { text: "probability" }, rangemode: "tozero" }) });
     });
   }
@@ -115,7 +115,7 @@
 
   function drawMaps(section, own) {
     const [across, up] = own.axes, size = up.values.length, seen = own.seen;
-    const select = options(section.querySelector("[data-choose=band]"), own.bands.map((one) => one.method + ", " + one.interval));
+    const select = options(section.querySelector("[data-choose=band]"), own.bands.map((one) => one.learner + ", " + one.interval));
     const redraw = () => {
       const one = own.bands[Number(select.value)];
       const dots = {
@@ -199,11 +199,11 @@
   function drawCoverage(section, own) {
     const where = section.querySelector("[data-draw=coverage]"), levels = own.levels;
     redraws.push(() => {
-      const traces = [band(levels, own.noise.low, own.noise.high, "a right " + text(own.method) + ", 95 %", faded(colour("c7").slice(0, 7), 0.25))];
+      const traces = [band(levels, own.noise.low, own.noise.high, "a right " + text(own.learner) + ", 95 %", faded(colour("c7").slice(0, 7), 0.25))];
       traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dot" }, name: "as sure as it says", hoverinfo: "skip" });
-      Object.entries(own.actual).forEach(([method, actual], n) => traces.push({
-        x: levels, y: actual, type: "scatter", mode: "lines+markers", line: { color: series(n), width: 2 }, marker: { size: 5 }, name: text(method),
-        hovertemplate: text(method) + ": %{y:.1%} at %{x:.0%}<extra></extra>",
+      Object.entries(own.actual).forEach(([learner, actual], n) => traces.push({
+        x: levels, y: actual, type: "scatter", mode: "lines+markers", line: { color: series(n), width: 2 }, marker: { size: 5 }, name: text(learner),
+        hovertemplate: text(learner) + ": %{y:.1%} at %{x:.0%}<extra></extra>",
       }));
       if (own.guarantee) traces.push({
         x: [own.guarantee.level, own.guarantee.level], y: [own.guarantee.inside, own.guarantee.met], type: "scatter", mode: "lines+markers",

@@ -93,7 +93,8 @@ class BlackBox:
         name = name_of(self.function)
         if isinstance(answer, Path):
             if not self.formulas:
-                raise InputError(f"{name} returns paths, which a formula must decide; observe(model, formula, ...)")
+                problem = f"{name} returns paths, which a formula must decide"
+                raise InputError(problem, argument="formula", remedy="give a {formula}")
             return [monitor(formula, _informed(answer, formula, theta)) for formula in self.formulas]
         if isinstance(answer, Verdict):
             verdict = answer
@@ -103,7 +104,8 @@ class BlackBox:
             given = repr(answer) if isinstance(answer, int | np.integer) else f"a {type(answer).__name__}"
             raise InputError(f"{name} returns {given}; a black box answers with a bool, or with a Path")
         if self.formulas:
-            raise InputError(f"{name} decides by itself, so a formula has nothing to decide; pass formula=None")
+            problem = f"{name} decides by itself, so a formula has nothing to decide"
+            raise InputError(problem, argument="formula", remedy="give {formula=None}")
         return [verdict]
 
 

@@ -1,26 +1,26 @@
-"""What was found about a property, as plain data: scores, predictions, claims, and the verdict in a sentence.
+"""The results for a property as plain data: scores, predictions, claims, and the verdict in a sentence.
 
-Nothing in it depends on the clock or on how the work was shared out.
+Nothing in it depends on the clock or on the number of workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from sateen.assess.score import score
 from sateen.core.observations import Observations
+from sateen.core.posterior import CompletedPosterior, FullPosterior
 from sateen.core.prediction import Prediction
 from sateen.core.space import Points, Space
 from sateen.guarantee.error_bound import bound_error
 from sateen.guarantee.guarantee import Guarantee
-from sateen.learning.posterior import LearnedPosterior
 from sateen.logic.formula import Formula
 
-__all__ = ["LEVEL", "property_findings", "shown_points"]
+__all__ = ["LEVEL", "REFITTED", "is_refitted", "property_content", "shown_points"]
 
 LEVEL: Final = 0.95  # of the credible intervals that are scored and shown
 _ALONG_ONE: Final = 201  # points of the one axis there is
@@ -28,10 +28,11 @@ _ALONG_TWO: Final = 31  # points of each of two axes
 _ELSEWHERE: Final = 512  # points of a Sobol sequence in more dimensions
 _CONFIDENCE: Final = 0.95  # of the bound on the mean error, where the guarantee has none
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
+REFITTED: Final = "the file keeps the learner, its settings, the training and the seed; loading it fits again"
 
 
 def shown_points(space: Space) -> Points:
-    """The points at which a result tells what is predicted: a grid in one or two dimensions, else a Sobol sequence."""
+    """The points at which a result has predictions: a grid in one or two dimensions, else a Sobol sequence."""
     if not space.names:
         return space.points({})
     if len(space) <= 2:
@@ -39,18 +40,23 @@ def shown_points(space: Space) -> Points:
     return space.sobol(_ELSEWHERE, seed=0)
 
 
-def property_findings(
+def is_refitted(posterior: FullPosterior) -> bool:
+    """Whether a posterior is kept as what made it, and fitted again when its file is loaded."""
+    return isinstance(posterior, CompletedPosterior) and not hasattr(posterior.belief, "save")
+
+
+def property_content(
     name: str,
     formula: Formula | None,
-    observed: Mapping[str, Observations | None],
-    posteriors: Mapping[str, LearnedPosterior],
+    observed: Mapping[str, Observations],
+    posteriors: Mapping[str, FullPosterior],
     guarantee: Guarantee | None,
-) -> dict[str, Any]:
-    """All that is found about a property; the methods are in the order of the study."""
-    test, held_out = observed["test"], observed["calibrate"]
+) -> dict[str, object]:
+    """All results for a property; the learners are in the order of the study."""
+    test, held_out = observed.get("test"), observed.get("calibrate")
     first = next(iter(posteriors.values()))
     where = shown_points(first.space)
-    predicted = {method: own.predict(where, level=LEVEL) for method, own in posteriors.items()}
+    predicted = {learner: posterior.predict(where, level=LEVEL) for learner, posterior in posteriors.items()}
     guarded = None if guarantee is None else guarantee.predict(where)
     leading = predicted[next(iter(predicted))] if guarded is None else guarded
     bound = None
@@ -61,21 +67,21 @@ def property_findings(
         "formula": None if formula is None else {"text": str(formula), "end": formula.end, "horizon": formula.horizon},
         "verdict": _verdict(name, leading, guarantee is not None),
         "claims": [claim.content() for claim in claims],
-        "observations": {part: _counted(seen) for part, seen in observed.items() if seen is not None},
-        "methods": {method: _learned(own, test) for method, own in posteriors.items()},
+        "observations": {part: _counted(observations) for part, observations in observed.items()},
+        "learners": {learner: _learned(posterior, test) for learner, posterior in posteriors.items()},
         "guarantee": guarantee and _guaranteed(guarantee, leading, test),
         "error_bound": bound and {**asdict(bound), "claim": bound.claim.content()},
         "predictions": {
             "points": {axis: where.theta[:, n].tolist() for n, axis in enumerate(where.space.names)},
             "level": LEVEL,
-            "methods": {method: _columns(own) for method, own in predicted.items()},
+            "learners": {learner: _columns(prediction) for learner, prediction in predicted.items()},
             "guarantee": guarded and _columns(guarded),
         },
     }
 
 
 def _verdict(name: str, leading: Prediction, guaranteed: bool) -> str:
-    """Where f is lowest and highest, how wide the intervals are, and what they promise, in one sentence."""
+    """Where f is lowest and highest, how wide the intervals are, and what they claim, in one sentence."""
     low, high = int(np.argmin(leading.mean)), int(np.argmax(leading.mean))
     if len(leading) == 1:
         span = f"the probability is about {_number(leading.mean[0])}"
@@ -88,8 +94,8 @@ def _verdict(name: str, leading: Prediction, guaranteed: bool) -> str:
     return f"{name}: {span}; {wide}: {leading.claim}."
 
 
-def _number(value: Any) -> str:
-    return f"{float(value):.3g}"
+def _number(value: float) -> str:
+    return f"{value:.3g}"
 
 
 def _place(points: Points, row: int) -> str:
@@ -97,33 +103,33 @@ def _place(points: Points, row: int) -> str:
     return "at " + ", ".join(f"{name} = {value:.4g}" for name, value in values)
 
 
-def _counted(seen: Observations) -> dict[str, Any]:
+def _counted(observations: Observations) -> dict[str, object]:
     return {
-        "points": len(seen),
-        "runs": int(seen.trials.sum()),
-        "satisfied": int(seen.satisfied.sum()),
-        "undecided": int(seen.undecided.sum()),
-        "design": seen.points.design,
-        "relevant": list(seen.relevant),
-        "seed": seen.seed,
-        "fingerprint": seen.fingerprint,
+        "points": len(observations),
+        "runs": int(observations.trials.sum()),
+        "satisfied": int(observations.satisfied.sum()),
+        "undecided": int(observations.undecided.sum()),
+        "design": observations.points.design,
+        "relevant": list(observations.relevant),
+        "seed": observations.seed,
+        "fingerprint": observations.fingerprint,
     }
 
 
-def _learned(posterior: LearnedPosterior, test: Observations | None) -> dict[str, Any]:
+def _learned(posterior: FullPosterior, test: Observations | None) -> dict[str, object]:
     record = posterior.record
     scored = None if test is None else asdict(score(posterior.predict(test.points, level=LEVEL), test))
     return {
         "learner": posterior.kind,
         "converged": record.converged,
         "record": record.verdict,
-        "notes": list(record.notes),
+        "notes": [*record.notes, *([REFITTED] if is_refitted(posterior) else [])],
         "importance": posterior.importance(),
         "score": scored,
     }
 
 
-def _guaranteed(guarantee: Guarantee, shown: Prediction, test: Observations | None) -> dict[str, Any]:
+def _guaranteed(guarantee: Guarantee, shown: Prediction, test: Observations | None) -> dict[str, object]:
     width = shown.width
     return {
         "method": guarantee.method,

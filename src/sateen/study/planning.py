@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from sateen.core.prediction import Posterior
+from sateen.core.posterior import FullPosterior
 from sateen.guarantee.lift import lift_miss
 from sateen.guarantee.plan import Plan, plan
 from sateen.guarantee.rehearsal import rehearse
-from sateen.study.study import Calibration, GuaranteeSpec
+from sateen.study.spec import Calibration, GuaranteeSpec
 
 __all__ = ["plan_from_content", "shared_plans"]
 
@@ -26,35 +26,43 @@ _NO_BETTER: Final = 1.1  # times the narrowest width so far: there the search fo
 
 
 def shared_plans(
-    posteriors: Mapping[str, Posterior], calibration: Calibration, promise: GuaranteeSpec, *, seed: int
+    posteriors: Mapping[str, FullPosterior], calibration: Calibration, spec: GuaranteeSpec, *, seed: int
 ) -> dict[str, Plan]:
     """A plan for each property, all with the same points and runs."""
-    asked: dict[str, Any] = {"level": promise.level, "confidence": promise.confidence, "seed": seed}
-    asked |= {"width": calibration.width, "budget": calibration.budget, "normaliser": promise.normaliser}
-    plans = {name: plan(posterior, **asked) for name, posterior in posteriors.items()}
-    by_width = calibration.width is not None
-    leader = max(plans.values(), key=lambda own: own.budget if by_width else own.width)
-    return {name: _moved(own, leader, posteriors[name], seed) for name, own in plans.items()}
+    plans = {
+        name: plan(
+            posterior,
+            width=calibration.width,
+            budget=calibration.budget,
+            level=spec.level,
+            confidence=spec.confidence,
+            normaliser=spec.normaliser,
+            seed=seed,
+        )
+        for name, posterior in posteriors.items()
+    }
+    leader = max(plans.values(), key=lambda each: each.width if calibration.width is None else each.budget)
+    return {name: _moved(each, leader, posteriors[name], seed) for name, each in plans.items()}
 
 
-def _moved(own: Plan, leader: Plan, posterior: Posterior, seed: int) -> Plan:
+def _moved(original: Plan, leader: Plan, posterior: FullPosterior, seed: int) -> Plan:
     """The plan with the points and runs of the leader, and the rank that suits them."""
     points, runs = leader.points, leader.runs
-    if (own.points, own.runs) == (points, runs):
-        return own
+    if (original.points, original.runs) == (points, runs):
+        return original
     stage = rehearse(posterior, seed)
+    seconds = points * runs * posterior.seconds_per_run
     best: Plan | None = None
     for rank in range(1, points + 1):
-        eta = lift_miss(points, rank, 1.0 - own.level, own.confidence)
+        eta = lift_miss(points, rank, 1.0 - original.level, original.confidence)
         if eta is None:
             break
-        widths = stage.widths(points, runs, rank, eta, own.normaliser)
+        widths = stage.widths(points, runs, rank, eta, original.normaliser)
         width = float(np.mean(widths))
         if best is None or width < best.width:
             low, high = np.quantile(widths, [0.05, 0.95])
             likely = float(low), float(high)
-            seconds = points * runs * posterior.seconds_per_run
-            best = replace(own, points=points, runs=runs, rank=rank, width=width, likely=likely, seconds=seconds)
+            best = replace(original, points=points, runs=runs, rank=rank, width=width, likely=likely, seconds=seconds)
         elif width > _NO_BETTER * best.width:
             break
     assert best is not None  # the leader's points are enough for the rank 1, for level and confidence are the same
@@ -63,6 +71,6 @@ def _moved(own: Plan, leader: Plan, posterior: Posterior, seed: int) -> Plan:
 
 def plan_from_content(content: Mapping[str, Any]) -> Plan:
     """The plan whose `content()` was kept."""
-    told: dict[str, Any] = {field.name: content[field.name] for field in fields(Plan)}
-    seconds = float("nan") if told["seconds"] is None else told["seconds"]
-    return Plan(**{**told, "likely": tuple(told["likely"]), "seconds": seconds})
+    stored = {field.name: content[field.name] for field in fields(Plan)}
+    seconds = float("nan") if stored["seconds"] is None else stored["seconds"]
+    return Plan(**{**stored, "likely": tuple(stored["likely"]), "seconds": seconds})

@@ -1,322 +1,395 @@
-"""The stages of a study: simulate, learn, calibrate, score; each kept under the fingerprint of what it depends on.
-
-A fingerprint is a hash of inputs: of the question, the seeds and settings, and of the *content* of what earlier stages
-found. It knows nothing of times, workers or comments. Later stages read what earlier ones have written, never what they
-still have in memory: so a run that was interrupted and one that was not see the same bits.
-"""
+"""The tasks of a study: simulate, learn, plan, guarantee, score. Their files are known before anything runs."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import hashlib
+import inspect
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from math import nan
 from pathlib import Path as FilePath
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from sateen.core.errors import InputError
-from sateen.core.fingerprints import fingerprint
-from sateen.core.interrupts import heeding_interrupts
 from sateen.core.observations import Observations
-from sateen.core.progress import Progress
-from sateen.core.threads import on_one_thread
-from sateen.core.version import VERSION
-from sateen.guarantee.guarantee import Guarantee
-from sateen.learning.posterior import LearnedPosterior
-from sateen.pipeline.folder import CachedFile, ResultFolder, read_checksummed
-from sateen.study.findings import property_findings
-from sateen.study.planning import plan_from_content, shared_plans
-from sateen.study.result import load_guarantee, load_posterior
-from sateen.study.study import Calibration, Design, Study
+from sateen.core.posterior import FullPosterior, fit_learner
+from sateen.core.prediction import Learner
+from sateen.core.text import plural
+from sateen.learning.registry import DEFAULT, LEARNERS
+from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
+from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, State, Task, folder_task
+from sateen.study.file import toml_words
+from sateen.study.reading import read_study
+from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
-__all__ = ["Step", "StudyRunner"]
+if TYPE_CHECKING:
+    from sateen.guarantee.guarantee import Guarantee
+    from sateen.guarantee.plan import Plan
+    from sateen.logic.formula import Formula
 
-_Value = TypeVar("_Value")
-Save: TypeAlias = "Callable[[], None]"  # writes what was made, once it is certain that nothing cut it short
-Part: TypeAlias = Literal["train", "test", "calibrate"]
-_TAKEN: Final = "taken over"
-_MADE: Final = "made"
-_TO_DO: Final = "to do"
+__all__ = ["Forecast", "PropertyTasks", "Step", "StudyTasks"]
+__all__ += ["forecast_study", "load_guarantee", "load_posterior", "study_tasks"]
+
+_ARRAYS: Final = ".safetensors"
+# About how many seconds a fit takes: at least, and for each training point.
+_FIT_SECONDS: Final = {
+    **dict.fromkeys(("default", "svi-gp", "ep-gp"), (0.1, 0.003)),
+    **dict.fromkeys(("svi-bnn", "laplace-net"), (5.0, 0.002)),
+}
+_LONG_FIT: Final = (60.0, 0.0)  # of any other learner, which is taken to be slow
+_PROCESS_SECONDS: Final = 3.0  # what fits must save by processes for these to be worth their start
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyTasks:
+    """The tasks of one property: its observations by part, what each learner learns, the guarantee, the scores."""
+
+    parts: Mapping[str, Task[Observations]]
+    learned: Mapping[str, Task[FullPosterior]]
+    guarantee: Task[Guarantee] | None
+    score: Task[dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTasks:
+    """All tasks of a study: as a pipeline, and by property."""
+
+    pipeline: Pipeline
+    plan: Task[dict[str, Plan]] | None
+    properties: Mapping[str, PropertyTasks]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage of a run: its name, and whether it was "taken over", "made", or is "to do"; `about` says what it is."""
+    """A task in a forecast: its name, its state, "reused" or "pending", and what it is `about`."""
 
     stage: str
-    state: str
+    state: State
     about: str
-    file: FilePath | None
-    runs: int = 0
 
 
-class StudyRunner:
-    """One walk through the stages of a study; a `dry` one makes nothing, and finds out what is to do."""
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a run would do: its `steps`, how many `runs` are missing, and about how many `seconds` those take.
 
-    def __init__(
-        self, study: Study, folder: ResultFolder, *, workers: int | None, progress: Progress, dry: bool = False
-    ) -> None:
-        self.study = study
-        self.folder = folder
-        self.workers = workers
-        self.progress = progress
-        self.dry = dry
-        self.steps: list[Step] = []
-        self.seconds: dict[str, float] = {}
-        self.fits: dict[
-            str, tuple[Any, Observations]
-        ] = {}  # that are to do, by stage: the recipe, and what it will see
+    `seconds` are those of one worker, and NaN where nothing is missing, or where no runs in the folder show how long
+    one takes. `learning` has the seconds of each fit that can be forecast, once the training is there.
+    """
 
-    def walk(self) -> dict[str, Any] | None:
-        """All stages in order, and what they found as plain data; None if something is still to do."""
+    folder: FilePath
+    steps: tuple[Step, ...]
+    runs: int
+    seconds: float
+    learning: Mapping[str, float]
+
+
+def study_tasks(study: StudySpec, path: FilePath) -> StudyTasks:
+    """The tasks of a study whose result is in the folder `path`."""
+    return _Tasks(study, ResultFolder(path, "run the same study again")).all()
+
+
+def forecast_study(study: StudySpec, path: FilePath) -> Forecast:
+    """What a run in the folder would do now; nothing is written, and no runs are made."""
+    tasks = study_tasks(study, path)
+    states = tasks.pipeline.states()
+    pending = tasks.pipeline.pending()
+    runs = sum({task.group: task.runs for task in pending if task.runs}.values())  # properties share their runs
+    finished = [task for each in tasks.properties.values() for task in each.parts.values() if task.finished]
+    seconds = runs * _seconds_per_run(finished[0].value()) if runs and finished else math.nan
+    learning = {
+        task.name: float(study.learners[name].forecast(each.parts["train"].value()))  # type: ignore[attr-defined]
+        for each in tasks.properties.values()
+        for name, task in each.learned.items()
+        if hasattr(study.learners[name], "forecast") and each.parts["train"].finished and not task.finished
+    }
+    steps = (Step(task.name, states[task.name], task.about) for task in tasks.pipeline.tasks)
+    return Forecast(path, tuple(steps), runs, seconds, learning)
+
+
+def _seconds_per_run(observations: Observations) -> float:
+    runs = int(observations.trials.sum())
+    return observations.seconds / runs if runs and observations.seconds > 0 else math.nan
+
+
+def _rebuilt(text: str, file: FilePath | None, path: FilePath) -> Pipeline:
+    """The pipeline of a study, in another process."""
+    return study_tasks(read_study(StudySpec, text, file), path).pipeline
+
+
+def _code(name: str, learner: Learner) -> str | None:
+    """The hash of the file that a learner of the user's own stands in; None for those of sateen."""
+    if name in LEARNERS.builtin or name in DEFAULT:
+        return None
+    try:
+        file = inspect.getsourcefile(type(learner))
+    except TypeError:
+        return None  # it has none
+    return hashlib.sha256(FilePath(file).read_bytes()).hexdigest() if file and FilePath(file).is_file() else None
+
+
+def _chosen(design: Design | Calibration, plan: Task[dict[str, Plan]] | None) -> Design:
+    """The design that is given, or the one that all plans share."""
+    if isinstance(design, Design):
+        return design
+    assert plan is not None
+    first = next(iter(plan.value().values()))
+    return Design(first.points, first.runs, "uniform")
+
+
+def load_posterior(file: FilePath) -> FullPosterior:
+    """The posterior in the file of a task."""
+    from sateen.learning.stored import load
+
+    posterior = load(file)
+    if not isinstance(posterior, FullPosterior):
+        raise InputError(f"{file} has no posterior, but a {type(posterior).__name__}")
+    return posterior
+
+
+def load_guarantee(file: FilePath) -> Guarantee:
+    """The guarantee in the file of a task."""
+    from sateen.guarantee.guarantee import Guarantee
+    from sateen.learning.stored import load
+
+    guarantee = load(file)
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(f"{file} has no guarantee, but a {type(guarantee).__name__}")
+    return guarantee
+
+
+def _load_plans(file: FilePath) -> dict[str, Plan]:
+    from sateen.study.planning import plan_from_content
+
+    return {name: plan_from_content(content) for name, content in read_checksummed(file).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """Makes the tasks of a study in a folder."""
+
+    study: StudySpec
+    folder: ResultFolder
+
+    def all(self) -> StudyTasks:
         study = self.study
-        train = self._simulated("train", study.train)
-        test = None if study.test is None else self._simulated("test", study.test)
+        parts = {"train": self._simulate("train", study.train)}
+        if study.test is not None:
+            parts["test"] = self._simulate("test", study.test)
         learned = {
-            name: {method: self._learned(name, method, train[name]) for method in study.methods}
-            for name in study.properties
+            name: {learner: self._learn(name, learner, train) for learner in study.learners}
+            for name, train in parts["train"].items()
         }
-        plans, held_out, guarantees = self._calibrated(learned)
-        found: dict[str, Any] = {}
+        plan = None
+        guarantees: dict[str, Task[Guarantee]] = {}
+        if study.guarantee is not None and study.calibration is not None:
+            trusted = {name: tasks[study.guarantee.of] for name, tasks in learned.items()}
+            if study.calibration.design is None:
+                plan = self._plan(study.guarantee, study.calibration, trusted)
+            parts["calibrate"] = self._simulate("calibrate", study.calibration.design or study.calibration, plan)
+            guarantees = {
+                name: self._guarantee(name, study.guarantee, task, parts["calibrate"][name], plan)
+                for name, task in trusted.items()
+            }
+        properties: dict[str, PropertyTasks] = {}
         for name in study.properties:
-            parts = {"train": train[name], "test": test and test[name], "calibrate": held_out and held_out[name]}
-            own = self._scored(name, parts, learned[name], guarantees and guarantees[name])
-            if own is not None:
-                files = {part: kept.file for part, kept in parts.items() if kept is not None}
-                files |= {f"learn.{method}": kept.file for method, kept in learned[name].items() if kept is not None}
-                files |= {"guarantee": guarantees[name].file} if guarantees and guarantees[name] else {}
-                plan = {"plan": None if plans is None else plans.value()[name]}
-                plan |= {"of": study.promise and study.promise.of}
-                found[name] = {**own.value(), **plan, "files": {key: file.name for key, file in files.items()}}
-        return found if len(found) == len(study.properties) else None
+            observed = {part: tasks[name] for part, tasks in parts.items()}
+            score = self._score(name, observed, learned[name], guarantees.get(name))
+            properties[name] = PropertyTasks(observed, learned[name], guarantees.get(name), score)
+        order = (
+            *(task for part in ("train", "test") if part in parts for task in parts[part].values()),
+            *(task for tasks in learned.values() for task in tasks.values()),
+            *((plan,) if plan is not None else ()),
+            *parts.get("calibrate", {}).values(),
+            *guarantees.values(),
+            *(tasks.score for tasks in properties.values()),
+        )
+        rebuild = Rebuild(_rebuilt, (study.text, study.file, self.folder.path))
+        return StudyTasks(Pipeline(self.folder, order, rebuild), plan, properties)
 
-    def _simulated(self, part: Part, design: Design) -> Mapping[str, CachedFile[Observations] | None]:
-        """The observations of a part, for every property; those that are missing share one set of runs."""
+    def _simulate(
+        self, part: str, design: Design | Calibration, plan: Task[dict[str, Plan]] | None = None
+    ) -> dict[str, Task[Observations]]:
+        """The observations of a part, for every property; those that are pending share one set of runs.
+
+        With a plan there are as many points and runs as it says.
+        """
         study = self.study
-        seeds = {"points": study.seed_of(f"{part} points"), "runs": study.seed_of(f"{part} runs")}
-        asked = {"stage": "observe", "sateen": _version(), **study.question(), **asdict(design), "seeds": seeds}
-        kept: dict[str, CachedFile[Observations]] = {}
-        for name, formula in study.properties.items():
-            key = fingerprint({**asked, "formula": formula and [str(formula), formula.end]})
-            kept[name] = CachedFile(self.folder.file(f"{part}.{name}", key, ".safetensors"), key, Observations.load)
-        missing = {name: study.properties[name] for name, own in kept.items() if not own.file.exists()}
-        total = design.total(study.space)
-        for name, own in kept.items():
-            state = _TAKEN if name not in missing else _TO_DO if self.dry else _MADE
-            runs = total if name == next(iter(missing), None) else 0  # they are shared, and counted once
-            self.steps.append(Step(f"{part} {name}", state, f"{total:,} runs", own.file, runs))
-        if len(missing) < len(kept):
-            self._tell(part, f"{_TAKEN} for {', '.join(name for name in kept if name not in missing)}")
-        if missing:
-            self._tell(part, f"{total:,} runs for {', '.join(missing)}")
-        if missing and not self.dry:
-            for name, one in self._observed(part, missing, design, seeds).items():
-                with self.folder.writing(kept[name].file):
-                    one.save(kept[name].file)
-        return {name: None if self.dry and name in missing else own for name, own in kept.items()}
+        if isinstance(design, Calibration):
+            runs = design.budget or 0
+            about = f"up to {runs:,} runs" if runs else "as many runs as the plan says"
+        else:
+            runs = design.total(study.space)
+            about = f"{runs:,} runs"
+        tasks: dict[str, Task[Observations]] = {}
 
-    def _observed(
-        self, part: str, missing: Mapping[str, Any], design: Design, seeds: Mapping[str, int]
-    ) -> dict[str, Observations]:
-        from sateen.sampling.observe import observe
+        def make(context: RunContext) -> Save:
+            pending = {name: formula for name, formula in study.properties.items() if not tasks[name].finished}
+            observations = self._observe(part, _chosen(design, plan), pending, context)
 
-        study = self.study
-        # A store knows a function by its own text alone; here it shall be known by all that stands in its file.
-        store = self.folder.stages / (f"runs-{study.code[:16]}.db" if study.code else "runs.db")
-        points = design.drawn(study.space, seeds["points"])
-        options: dict[str, Any] = {"workers": self.workers, "store": store, "progress": self.progress, **study.caps}
-        alone = list(missing.values()) == [None]
-        try:
-            found = observe(study.model, None if alone else missing, points, design.runs, seed=seeds["runs"], **options)
-        except InputError as error:
-            said = str(error).replace("pass formula=None", "leave out the table [property]")
-            raise InputError(
-                f"{part}: {said.replace('observe(model, formula, ...)', 'add it to [property]')}"
-            ) from error
-        return {next(iter(missing)): found} if isinstance(found, Observations) else found
-
-    def _learned(
-        self, name: str, method: str, train: CachedFile[Observations] | None
-    ) -> CachedFile[LearnedPosterior] | None:
-        """What a method learns of a property."""
-        stage, recipe = f"learn {name} {method}", self.study.methods[method]
-        if train is None:
-            self._unknown(stage)
-            return None
-        seen, seed = train.value(), self.study.seed_of(f"learn {method}")
-        settings = None if recipe is None else asdict(recipe)
-        asked = {"stage": "learn", "sateen": _version(), "method": method, "settings": settings, "seed": seed}
-        key = fingerprint({**asked, "training": seen.fingerprint, "relevant": list(seen.relevant)})
-        file = self.folder.file(f"learn.{name}.{method}", key, ".safetensors")
-        checkpoint = file.with_suffix(".checkpoint")
-        if not file.exists():
-            self.fits[stage] = recipe, seen
-        elif not self.dry:
-            checkpoint.unlink(missing_ok=True)  # of a run that was killed between the last two things it does here
-
-        def make() -> Save:
-            options: dict[str, Any] = {"seed": seed, "progress": self.progress, "checkpoint": checkpoint}
-            if recipe is None:
-                from sateen.learning.default import learn
-
-                posterior = learn(seen, **options)
-            else:
-                posterior = recipe.fit(seen, **options)
-            if posterior.record.interrupted:
-                raise KeyboardInterrupt
-
-            def save() -> None:
-                posterior.save(file)
-                checkpoint.unlink(missing_ok=True)
+            def save(file: FilePath) -> None:
+                for name, observed in observations.items():
+                    observed.save(tasks[name].file)
 
             return save
 
-        return self._made(stage, CachedFile(file, key, load_posterior), make, f"{len(seen):,} points")
+        inputs = {**study.question(), "design": asdict(design), "seeds": study.seeds(part)}
+        for name, formula in study.properties.items():
+            tasks[name] = folder_task(
+                self.folder,
+                f"{part} {name}",
+                {**inputs, "formula": formula and [str(formula), formula.end]},
+                make,
+                read=Observations.load,
+                needs=() if plan is None else (plan,),
+                suffix=_ARRAYS,
+                group=part,
+                about=about,
+                runs=runs,
+            )
+        return tasks
 
-    def _calibrated(
-        self, learned: Mapping[str, Mapping[str, CachedFile[LearnedPosterior] | None]]
-    ) -> tuple[Any, Any, Any]:
-        """The plans, if there are any, the held-out observations and the guarantees; None for what is not asked for."""
-        promise, wanted = self.study.promise, self.study.calibration
-        if promise is None or wanted is None:
-            return None, None, None
-        trusted = {name: own[promise.of] for name, own in learned.items()}
-        plans = None
-        if wanted.points is not None and wanted.runs is not None:
-            design = Design(wanted.points, wanted.runs, "uniform")
-        else:
-            plans = self._planned(trusted, wanted)
-            if plans is None:
-                spent = wanted.budget or 0
-                self._unknown("calibrate", f"{spent:,} runs" if spent else "as many runs as the plan says", spent)
-                self._unknown("guarantee", f"{promise.method} of {promise.of}")
-                return None, dict.fromkeys(trusted), dict.fromkeys(trusted)
-            first = next(iter(plans.value().values()))
-            design = Design(first["points"], first["runs"], "uniform")
-        held_out = self._simulated("calibrate", design)
-        guarantees = {name: self._guaranteed(name, trusted[name], held_out[name], plans) for name in trusted}
-        return plans, held_out, guarantees
+    def _observe(
+        self, part: str, design: Design, pending: Mapping[str, Formula | None], context: RunContext
+    ) -> Mapping[str, Observations]:
+        from sateen.sampling.held_out import observe_held_out
+        from sateen.sampling.observe import observe
 
-    def _planned(
-        self, trusted: Mapping[str, CachedFile[LearnedPosterior] | None], wanted: Calibration
-    ) -> CachedFile[dict[str, Any]] | None:
-        """The plans of all properties, as plain data by property."""
-        promise, seed = self.study.promise, self.study.seed_of("plan")
-        assert promise is not None
-        if any(kept is None for kept in trusted.values()):
-            self._unknown("plan")
-            return None
-        asked = {"stage": "plan", "sateen": _version(), "wanted": asdict(wanted), "promise": asdict(promise)}
-        keys = {name: kept.key for name, kept in trusted.items() if kept is not None}
-        key = fingerprint({**asked, "seed": seed, "posteriors": keys})
-        file = self.folder.file("plan", key, ".json")
+        study = self.study
+        # A store knows a function by its text alone; here it shall be known by all that stands in its file.
+        store = self.folder.stages / (f"runs-{study.code[:16]}.db" if study.code else "runs.db")
+        options: dict[str, Any] = {"workers": context.workers, "store": store, "progress": context.progress}
+        options |= study.caps
+        formulas = {name: formula for name, formula in pending.items() if formula is not None}
+        asked = formulas or None
+        try:
+            if part == "calibrate":
+                size = design.points, design.runs
+                observed = observe_held_out(study.model, asked, study.space, *size, seed=study.seed, **options)
+            else:
+                points = design.drawn(study.space, study.seed_of(f"{part} points"))
+                seed = study.seed_of(f"{part} runs")
+                observed = observe(study.model, asked, points, design.runs, seed=seed, **options)
+        except InputError as error:
+            raise InputError(f"{part}: {error.worded(toml_words)}") from error
+        return {next(iter(pending)): observed} if isinstance(observed, Observations) else observed
 
-        def make() -> Save:
-            posteriors = {name: kept.value() for name, kept in trusted.items() if kept is not None}
-            plans = shared_plans(posteriors, wanted, promise, seed=seed)
+    def _learn(self, name: str, learner: str, train: Task[Observations]) -> Task[FullPosterior]:
+        """What a learner learns of a property."""
+        study, fitted, seed = self.study, self.study.learners[learner], self.study.seed_of(f"learn {learner}")
+
+        def make(context: RunContext) -> Save:
+            posterior = fit_learner(
+                fitted, train.value(), seed=seed, progress=context.progress, checkpoint=context.checkpoint
+            )
+            if posterior.record.interrupted:
+                raise KeyboardInterrupt
+            return posterior.save
+
+        inputs = {"learner": learner, "settings": study.settings[learner], "code": _code(learner, fitted)}
+        return folder_task(
+            self.folder,
+            f"learn {name} {learner}",
+            {**inputs, "seed": seed},
+            make,
+            read=load_posterior,
+            needs=(train,),
+            suffix=_ARRAYS,
+            parallel=self._fits_side_by_side(),
+            about=plural(study.train.size(study.space), "point"),
+            seconds=self._fit_seconds(learner),
+        )
+
+    def _fit_seconds(self, learner: str) -> float:
+        least, each = _FIT_SECONDS.get(learner, _LONG_FIT)
+        return least + each * self.study.train.size(self.study.space)
+
+    def _fits_side_by_side(self) -> bool:
+        """Whether fits take long enough for processes of their own."""
+        seconds = [self._fit_seconds(learner) for learner in self.study.learners] * len(self.study.properties)
+        return sum(seconds) - max(seconds) > _PROCESS_SECONDS
+
+    def _plan(
+        self, spec: GuaranteeSpec, calibration: Calibration, trusted: Mapping[str, Task[FullPosterior]]
+    ) -> Task[dict[str, Plan]]:
+        """The plans of all properties."""
+        seed = self.study.seed_of("plan")
+
+        def make(context: RunContext) -> Save:
+            from sateen.study.planning import shared_plans
+
+            plans = shared_plans({name: task.value() for name, task in trusted.items()}, calibration, spec, seed=seed)
             # How long the runs would take is not kept: it differs from run to run.
-            content = {name: replace(plan, seconds=nan).content() for name, plan in plans.items()}
-            return lambda: self.folder.write_checksummed(file, content)
+            content = {name: replace(plan, seconds=math.nan).content() for name, plan in plans.items()}
+            return lambda file: write_checksummed(file, content)
 
-        return self._made("plan", CachedFile(file, key, read_checksummed), make, f"of {promise.of}")
+        return folder_task(
+            self.folder,
+            "plan",
+            {"calibration": asdict(calibration), "guarantee": asdict(spec), "seed": seed},
+            make,
+            read=_load_plans,
+            needs=tuple(trusted.values()),
+            about=f"of {spec.of}",
+        )
 
-    def _guaranteed(
+    def _guarantee(
         self,
         name: str,
-        trusted: CachedFile[LearnedPosterior] | None,
-        held_out: CachedFile[Observations] | None,
-        plans: CachedFile[dict[str, Any]] | None,
-    ) -> CachedFile[Guarantee] | None:
-        from sateen.guarantee.calibrate import calibrate
+        spec: GuaranteeSpec,
+        trusted: Task[FullPosterior],
+        held_out: Task[Observations],
+        plan: Task[dict[str, Plan]] | None,
+    ) -> Task[Guarantee]:
+        def make(context: RunContext) -> Save:
+            from sateen.guarantee.calibrate import calibrate
 
-        promise = self.study.promise
-        assert promise is not None
-        stage = f"guarantee {name}"
-        if trusted is None or held_out is None:
-            self._unknown(stage)
-            return None
-        seen = held_out.value()
-        plan = None if plans is None else plan_from_content(plans.value()[name])
-        asked = {
-            "stage": "guarantee",
-            "sateen": _version(),
-            "promise": asdict(promise),
-            "plan": plan and plan.content(),
-        }
-        key = fingerprint({**asked, "posterior": trusted.key, "held_out": seen.fingerprint})
-        file = self.folder.file(f"guarantee.{name}", key, ".safetensors")
+            planned = None if plan is None else plan.value()[name]
+            guarantee = calibrate(
+                trusted.value(),
+                held_out.value(),
+                method=spec.method,
+                level=spec.level,
+                confidence=spec.confidence,
+                plan=planned,
+                rank=spec.rank,
+                normaliser=None if planned else spec.normaliser,
+                split=spec.split,
+                allow_trivial=spec.allow_trivial,
+            )
+            return guarantee.save
 
-        def make() -> Save:
-            options: dict[str, Any] = {"level": promise.level, "confidence": promise.confidence, "plan": plan}
-            options |= {"rank": promise.rank, "normaliser": None if plan else promise.normaliser}
-            options |= {"split": promise.split, "allow_trivial": promise.allow_trivial}
-            made = calibrate(trusted.value(), seen, method=promise.method, **options)
-            return lambda: made.save(file)
+        return folder_task(
+            self.folder,
+            f"guarantee {name}",
+            asdict(spec),
+            make,
+            read=load_guarantee,
+            needs=(trusted, held_out) if plan is None else (trusted, held_out, plan),
+            suffix=_ARRAYS,
+            about=f"{spec.method} of {spec.of}",
+        )
 
-        return self._made(stage, CachedFile(file, key, load_guarantee), make, f"{promise.method} of {promise.of}")
-
-    def _scored(
+    def _score(
         self,
         name: str,
-        parts: Mapping[str, CachedFile[Observations] | None],
-        learned: Mapping[str, CachedFile[LearnedPosterior] | None],
-        guarantee: CachedFile[Guarantee] | None,
-    ) -> CachedFile[dict[str, Any]] | None:
+        parts: Mapping[str, Task[Observations]],
+        learned: Mapping[str, Task[FullPosterior]],
+        guarantee: Task[Guarantee] | None,
+    ) -> Task[dict[str, object]]:
         """Scores, predictions, claims and the verdict on a property, as plain data."""
-        stage = f"score {name}"
-        asked_for: list[CachedFile[Any] | None] = [*learned.values(), parts["train"]]
-        asked_for += [parts["test"]] * (self.study.test is not None)
-        asked_for += [guarantee, parts["calibrate"]] * (self.study.promise is not None)
-        if any(kept is None for kept in asked_for):
-            self._unknown(stage)
-            return None
-        seen = {part: kept.value().fingerprint for part, kept in parts.items() if kept is not None}
-        keys = {method: kept.key for method, kept in learned.items() if kept is not None}
-        asked = {"stage": "score", "sateen": _version(), "observations": seen, "posteriors": keys}
-        key = fingerprint({**asked, "guarantee": guarantee and guarantee.key, "name": name})
-        file = self.folder.file(f"score.{name}", key, ".json")
 
-        def make() -> Save:
-            observed = {part: None if kept is None else kept.value() for part, kept in parts.items()}
-            posteriors = {method: kept.value() for method, kept in learned.items() if kept is not None}
-            guarded = None if guarantee is None else guarantee.value()
-            formula = self.study.properties[name]
-            content = property_findings(name, formula, observed, posteriors, guarded)
-            return lambda: self.folder.write_checksummed(file, content)
+        def make(context: RunContext) -> Save:
+            from sateen.study.findings import property_content
 
-        return self._made(stage, CachedFile(file, key, read_checksummed), make, f"by {', '.join(learned)}")
+            content = property_content(
+                name,
+                self.study.properties[name],
+                {part: task.value() for part, task in parts.items()},
+                {learner: task.value() for learner, task in learned.items()},
+                None if guarantee is None else guarantee.value(),
+            )
+            return lambda file: write_checksummed(file, content)
 
-    def _made(
-        self, stage: str, kept: CachedFile[_Value], make: Callable[[], Save], about: str
-    ) -> CachedFile[_Value] | None:
-        """The stage, made if its file is not there; None in a dry walk if it would have to be."""
-        there = kept.file.exists()
-        self.steps.append(Step(stage, _TAKEN if there else _TO_DO if self.dry else _MADE, about, kept.file))
-        self._tell(stage, _TAKEN if there else about)
-        if there or self.dry:
-            return kept if there else None
-        start = time.perf_counter()
-        with self.folder.writing(kept.file):
-            with heeding_interrupts():
-                save = on_one_thread(make)()
-            save()
-        self.seconds[stage] = time.perf_counter() - start
-        return kept
-
-    def _unknown(self, stage: str, about: str = "", runs: int = 0) -> None:
-        """Enter a stage whose fingerprint is not known yet, for one before it is still to do."""
-        self.steps.append(Step(stage, _TO_DO, about, None, runs))
-
-    def _tell(self, stage: str, what: str) -> None:
-        """Say which stage begins; a dry walk is silent."""
-        if not self.dry:
-            self.progress.start(stage, 1, "stage")
-            try:
-                self.progress.note(f"{stage}: {what}")
-                self.progress.advance(1)
-            finally:
-                self.progress.finish()
-
-
-def _version() -> str:
-    return VERSION
+        needs = (*parts.values(), *learned.values(), *(() if guarantee is None else (guarantee,)))
+        about = f"by {', '.join(learned)}"
+        return folder_task(self.folder, f"score {name}", {}, make, read=read_checksummed, needs=needs, about=about)

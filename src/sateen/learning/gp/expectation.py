@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
+from sateen.core.types import FloatArray
 from sateen.learning.gp.sparse import Basis, Whitened
 from sateen.learning.gp.variational import Sites
-from sateen.learning.inputs import FloatArray
 from sateen.learning.likelihood import Counts, tilted_moments
 
 __all__ = ["Propagated", "beginning", "evidence_slopes", "propagate"]

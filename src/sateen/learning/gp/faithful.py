@@ -14,43 +14,34 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil, isfinite, sqrt
-from os.path import exists
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import InputError
-from sateen.core.fingerprints import checksum
 from sateen.core.interrupts import deferring_interrupts
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import Progress
+from sateen.core.record import Record
+from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
-from sateen.core.types import File
-from sateen.files.container import read_container, write_container
+from sateen.core.types import Array, File, FloatArray
+from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.gp.faithful_bound import Settings, State, advance
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.result import normalise_fields
 from sateen.learning.gp.sparse import Basis
-from sateen.learning.inputs import FloatArray, InputScale, Sample, check_task, check_whole, inputs_of, sample_of
+from sateen.learning.inputs import Sample, check_task, inputs_of, sample_of
 from sateen.learning.likelihood import Counts
-from sateen.learning.networks.network import (
-    Device,
-    Precision,
-    Rows,
-    arithmetic,
-    check_number,
-    check_word,
-    log_ways,
-    rows_of,
-    window_of,
-)
-from sateen.learning.record import Record
-from sateen.learning.scale import check_input_scale, choose_inputs
+from sateen.learning.networks.network import Rows, arithmetic, log_ways, rows_of, window_of
+from sateen.learning.scale import choose_inputs
 
-__all__ = ["FaithfulSVIGP"]
+if TYPE_CHECKING:
+    from sateen.learning.gp.recipes import FaithfulSVIGP
+
+__all__ = ["fit", "forecast"]
 
 _KIND: Final = "svi-gp-faithful"
 _CAPACITY: Final = 256  # steps that one call can do; how many it does changes the pace, not the result
@@ -61,103 +52,60 @@ _SETTLED: Final = 1.0  # nats, from one tenth of the epochs to the next
 _ROWS_AT_ONCE: Final = 8192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaithfulSVIGP:
-    """The paper's SVI-GP: `epochs` of Adam over mini-batches of `batch` points, at `learning_rate`.
-
-    At most `inducing` points are taken from the training set, at random where it has more, and moved with all the rest
-    if `optimise_inducing`. Expectations are taken at `nodes` Gauss-Hermite nodes. `jitter` is added to the diagonal of
-    K_mm; how fast Adam climbs depends on it, and it is that of GPyTorch, which the paper used. With
-    `precision="float32"` all but K_mm and its Cholesky factor is in single precision. Ask `forecast` how long a fit
-    will take.
-
-    >>> FaithfulSVIGP(epochs=0)
-    Traceback (most recent call last):
-        ...
-    sateen.core.errors.InputError: epochs is a whole number from 1 up, not 0
-    """
-
-    epochs: int = 2000
-    batch: int = 100
-    learning_rate: float = 0.001
-    inducing: int = 1000
-    optimise_inducing: bool = True
-    nodes: int = 20
-    jitter: float = 1e-4
-    inputs: InputScale = "linear"
-    device: Device = "auto"
-    precision: Precision = "float64"
-
-    def __post_init__(self) -> None:
-        normalise_fields(self)
-        check_input_scale(self.inputs)
-        for name in ("epochs", "batch", "inducing", "nodes"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("learning_rate", "jitter"):
-            check_number(name, getattr(self, name))
-        for name in ("device", "precision"):
-            check_word(name, getattr(self, name))
-        if not isinstance(self.optimise_inducing, bool):
-            raise InputError(f"optimise_inducing is True or False, not {self.optimise_inducing!r}")
-
-    @on_one_thread
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> GPPosterior:
-        """The posterior over f that `observations` leave; the same seed gives the same one.
-
-        Ctrl-C ends a fit that has made a step with what it has, and the record says so. `checkpoint` names a file that
-        is written at once, every ten seconds and in the end, and from which a fit of the same observations and recipe
-        with the same seed goes on, to the same result; only `epochs` may have been raised meanwhile.
-        """
-        began = time.perf_counter()
-        check_task(observations, seed)
-        inputs, notes = choose_inputs(observations, self.inputs, seed)
-        sample = sample_of(observations, inputs)
-        settings = asdict(replace(self, epochs=1, device="auto"))
-        mark = checksum([_KIND, settings, inputs.content(), observations.fingerprint, int(seed)], {})
-        with arithmetic(self.device, "float64"):
-            course = _Course.of(self, sample, seed)
-            start = course.resumed(checkpoint, mark)
-            walk, interrupted = _walked(course, start, mark, progress, checkpoint)
-            learned = [np.asarray(value, np.float64) for value in walk.state.parameters]
-        basis, offset, mean, spread = _basis(self, learned), float(learned[0]), learned[4], np.tril(learned[5])
-        steps, values = course.epochs(walk)
-        values[-1] = _elbo_of_all(basis, sample, offset, mean, spread)
-        verdict = _verdict(np.array(walk.values), self.epochs, interrupted)
-        seconds = start.seconds + time.perf_counter() - began
-        return GPPosterior(
-            self,
-            Training(observations),
-            inputs,
-            Record("elbo", steps, values, verdict, seconds, interrupted, notes),
-            kind=_KIND,
-            kernel=basis.kernel,
-            offset=offset,
-            link="probit",
-            points=basis.points,
-            factor=np.ascontiguousarray(basis.factor),  # as a file gives it back, so that not a bit differs
-            mean=mean,
-            spread=spread,
-            unseen=np.zeros(len(observations), np.bool_),
-        )
-
-    @on_one_thread
-    def forecast(self, observations: Observations) -> float:
-        """The seconds that `fit` will take on this machine, reckoned from a few steps of it."""
-        sample = sample_of(observations, inputs_of(observations, "linear"))
-        with arithmetic(self.device, "float64"):
-            course = _Course.of(self, sample, 0)
-            walk, count, spent = course.advanced(course.start(), 1), 1, 0.0
-            compiling = walk.seconds
-            while spent < _BLOCK_SECONDS and count < _CAPACITY:
-                before, count = walk.seconds, min(4 * count, _CAPACITY)
-                walk = course.advanced(walk, count)
-                spent = walk.seconds - before
-        return compiling + course.steps * spent / count
+@on_one_thread
+def fit(
+    recipe: FaithfulSVIGP, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
+) -> GPPosterior:
+    """As `FaithfulSVIGP.fit`."""
+    began = time.perf_counter()
+    check_task(observations, seed)
+    inputs, notes = choose_inputs(observations, recipe.inputs, seed)
+    sample = sample_of(observations, inputs)
+    settings = asdict(replace(recipe, epochs=1, device="auto"))
+    kept = Checkpoint.of(checkpoint, _KIND, settings, inputs.content(), observations.fingerprint, int(seed))
+    with arithmetic(recipe.device, "float64"):
+        course = _Course.of(recipe, sample, seed)
+        start = course.resumed(kept)
+        end, interrupted = _run(course, start, kept, progress)
+        learned = [np.asarray(value, np.float64) for value in end.state.parameters]
+    basis, offset, mean, spread = _basis(recipe, learned), float(learned[0]), learned[4], np.tril(learned[5])
+    steps, values = course.epochs(end)
+    values[-1] = _elbo_of_all(basis, sample, offset, mean, spread)
+    verdict = _verdict(np.array(end.values), recipe.epochs, interrupted)
+    seconds = start.seconds + time.perf_counter() - began
+    return GPPosterior(
+        recipe,
+        Training(observations),
+        inputs,
+        Record("elbo", steps, values, verdict, seconds, interrupted, notes),
+        kind=_KIND,
+        kernel=basis.kernel,
+        offset=offset,
+        link="probit",
+        points=basis.points,
+        factor=np.ascontiguousarray(basis.factor),  # as a file gives it back, so that not a bit differs
+        mean=mean,
+        spread=spread,
+        unseen=np.zeros(len(observations), np.bool_),
+    )
 
 
-class _Walk(NamedTuple):
+@on_one_thread
+def forecast(recipe: FaithfulSVIGP, observations: Observations) -> float:
+    """As `FaithfulSVIGP.forecast`."""
+    sample = sample_of(observations, inputs_of(observations, "linear"))
+    with arithmetic(recipe.device, "float64"):
+        course = _Course.of(recipe, sample, 0)
+        reached, count, spent = course.advanced(course.start(), 1), 1, 0.0
+        compiling = reached.seconds
+        while spent < _BLOCK_SECONDS and count < _CAPACITY:
+            before, count = reached.seconds, min(4 * count, _CAPACITY)
+            reached = course.advanced(reached, count)
+            spent = reached.seconds - before
+    return compiling + course.steps * spent / count
+
+
+class _Reached(NamedTuple):
     """How far a fit has come, and the ELBO as the batches told it.
 
     `values` are its means over the epochs that are finished, `open_sum` its sum in the one that is not.
@@ -168,6 +116,11 @@ class _Walk(NamedTuple):
     values: tuple[float, ...]
     open_sum: float
     seconds: float
+
+    def parts(self) -> tuple[dict[str, float], dict[str, Array]]:
+        """What a checkpoint keeps of it."""
+        content = {"step": self.step, "open_sum": self.open_sum, "seconds": self.seconds}
+        return content, {**self.state.arrays(), "values": np.array(self.values)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +138,7 @@ class _Course:
     def of(cls, recipe: FaithfulSVIGP, sample: Sample, seed: int) -> _Course:
         first = _distinct(sample.x)
         if len(first) > recipe.inducing:
-            chosen = np.random.default_rng([seed, 1]).choice(len(first), recipe.inducing, replace=False)
+            chosen = stream(seed, "inducing").choice(len(first), recipe.inducing, replace=False)
             first = first[np.sort(chosen)]
         settings = Settings(recipe.nodes, recipe.jitter, recipe.optimise_inducing, window_of(sample))
         return cls(recipe, rows_of(sample, recipe.precision), first, seed, settings, log_ways(sample))
@@ -203,52 +156,46 @@ class _Course:
     def steps(self) -> int:
         return self.recipe.epochs * self.per_epoch
 
-    def start(self) -> _Walk:
-        noise = np.random.default_rng([self.seed, 2]).normal(0.0, _FIRST_NOISE, len(self.first))
-        return _Walk(State.first(self.first, noise, self.recipe.precision), 0, (), 0.0, 0.0)
+    def start(self) -> _Reached:
+        noise = stream(self.seed, "noise").normal(0.0, _FIRST_NOISE, len(self.first))
+        return _Reached(State.first(self.first, noise, self.recipe.precision), 0, (), 0.0, 0.0)
 
-    def resumed(self, file: File | None, mark: str) -> _Walk:
-        """The walk that a checkpoint tells of, or a new one where there is none."""
-        walk = self.start()
-        if file is None or not exists(file):
-            return walk
-        _, _, content, arrays = read_container(file, {"checkpoint": 1})
-        if content.get("fit") != mark or content["step"] > self.steps:
-            what = "other observations, another recipe or seed, or more epochs"
-            raise InputError(f"{file} is a checkpoint of another fit: {what}; delete it, or name another file")
-        told = tuple(arrays["values"].tolist()), content["open_sum"], content["seconds"]
-        return _Walk(walk.state.with_arrays(arrays), content["step"], *told)
+    def resumed(self, checkpoint: Checkpoint) -> _Reached:
+        """How far the checkpoint has come, or the start where there is none."""
+        start, kept = self.start(), checkpoint.read()
+        if kept is None:
+            return start
+        content, arrays = kept
+        if content["step"] > self.steps:
+            raise checkpoint.refusal()  # of a fit with more epochs
+        values = tuple(arrays["values"].tolist())
+        state = start.state.with_arrays(arrays)
+        return _Reached(state, content["step"], values, content["open_sum"], content["seconds"])
 
-    def save(self, walk: _Walk, file: File, mark: str) -> None:
-        """Write a checkpoint."""
-        content = {"fit": mark, "step": walk.step, "open_sum": walk.open_sum, "seconds": walk.seconds}
-        arrays = {**walk.state.arrays(), "values": np.array(walk.values)}
-        write_container(file, "checkpoint", 1, content, arrays)
-
-    def advanced(self, walk: _Walk, count: int) -> _Walk:
-        """The walk `count` steps later."""
+    def advanced(self, reached: _Reached, count: int) -> _Reached:
+        """How far `count` more steps come."""
         began = time.perf_counter()
-        batches, rate = self._batches(walk.step, count), self.recipe.learning_rate
-        state, elbos = advance(walk.state, self.rows, *batches, count, rate, settings=self.settings)
-        values, open_sum = list(walk.values), walk.open_sum
-        for step, value in enumerate(np.asarray(elbos)[:count].tolist(), walk.step + 1):
+        batches, rate = self._batches(reached.step, count), self.recipe.learning_rate
+        state, elbos = advance(reached.state, self.rows, *batches, count, rate, settings=self.settings)
+        values, open_sum = list(reached.values), reached.open_sum
+        for step, value in enumerate(np.asarray(elbos)[:count].tolist(), reached.step + 1):
             if not isfinite(value):
                 raise _diverged(self.recipe)
             open_sum += value + self.ways
             if step % self.per_epoch == 0:
                 values.append(open_sum / self.per_epoch)
                 open_sum = 0.0
-        seconds = walk.seconds + time.perf_counter() - began
-        return _Walk(state, walk.step + count, tuple(values), open_sum, seconds)
+        seconds = reached.seconds + time.perf_counter() - began
+        return _Reached(state, reached.step + count, tuple(values), open_sum, seconds)
 
-    def epochs(self, walk: _Walk) -> tuple[FloatArray, FloatArray]:
+    def epochs(self, reached: _Reached) -> tuple[FloatArray, FloatArray]:
         """After how many steps each epoch ended, also one that was not finished, and its mean ELBO."""
-        ends, values = self.per_epoch * np.arange(1.0, len(walk.values) + 1), np.array(walk.values)
-        if begun := walk.step % self.per_epoch:
-            return np.append(ends, walk.step), np.append(values, walk.open_sum / begun)
+        ends, values = self.per_epoch * np.arange(1.0, len(reached.values) + 1), np.array(reached.values)
+        if begun := reached.step % self.per_epoch:
+            return np.append(ends, reached.step), np.append(values, reached.open_sum / begun)
         return ends, values
 
-    def _batches(self, step: int, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def _batches(self, step: int, count: int) -> tuple[npt.NDArray[np.int32], Array]:
         """The rows of so many steps, each epoch in a random order of its own; what is no row has the weight 0."""
         batch = min(self.recipe.batch, self.size)
         rows = np.zeros((_CAPACITY, batch), np.int32)
@@ -257,47 +204,45 @@ class _Course:
         for place in range(count):
             epoch, turn = divmod(step + place, self.per_epoch)
             if epoch != known:
-                order, known = np.random.default_rng([self.seed, 3, epoch]).permutation(self.size), epoch
-            own = order[turn * batch : (turn + 1) * batch]
-            rows[place, : len(own)], weights[place, : len(own)] = own, 1.0
+                order, known = stream(self.seed, "order", epoch).permutation(self.size), epoch
+            turned = order[turn * batch : (turn + 1) * batch]
+            rows[place, : len(turned)], weights[place, : len(turned)] = turned, 1.0
         return rows, weights
 
 
-def _walked(course: _Course, walk: _Walk, mark: str, progress: Progress, checkpoint: File | None) -> tuple[_Walk, bool]:
-    """The walk at its end, or where Ctrl-C ended it, and whether it did."""
-    pace, saved, interrupted = 1, walk.seconds, False
-    if checkpoint is not None:
-        course.save(walk, checkpoint, mark)  # a file that cannot be written is better known now than later
+def _run(course: _Course, reached: _Reached, checkpoint: Checkpoint, progress: Progress) -> tuple[_Reached, bool]:
+    """How far all steps come, or those before Ctrl-C, and whether it was pressed."""
+    pace, saved, interrupted = 1, reached.seconds, False
+    checkpoint.write(*reached.parts())  # a file that cannot be written is better known now than later
     progress.start(_KIND, course.steps, "steps")
     try:
-        if walk.step < course.steps:
+        if reached.step < course.steps:
             progress.note("compiling the training step")
-        progress.advance(walk.step)
-        while walk.step < course.steps:
-            count, before = min(pace, course.steps - walk.step), walk.seconds
+        progress.advance(reached.step)
+        while reached.step < course.steps:
+            count, before = min(pace, course.steps - reached.step), reached.seconds
             with deferring_interrupts():
-                walk = course.advanced(walk, count)
-            wished = int(count * _BLOCK_SECONDS / max(walk.seconds - before, 1e-9))
+                reached = course.advanced(reached, count)
+            wished = int(count * _BLOCK_SECONDS / max(reached.seconds - before, 1e-9))
             pace = max(1, min(wished, 8 * count, _CAPACITY))  # the first call compiles, and tells little
-            if checkpoint is not None and walk.seconds - saved > _CHECKPOINT_SECONDS:
-                course.save(walk, checkpoint, mark)
-                saved = walk.seconds
+            if reached.seconds - saved > _CHECKPOINT_SECONDS:
+                checkpoint.write(*reached.parts())
+                saved = reached.seconds
             progress.advance(count)
     except KeyboardInterrupt:
-        if not walk.step:
+        if not reached.step:
             raise
-        interrupted = walk.step < course.steps
+        interrupted = reached.step < course.steps
     finally:
         progress.finish()
-    if checkpoint is not None:
-        course.save(walk, checkpoint, mark)
-    return walk, interrupted
+    checkpoint.write(*reached.parts())
+    return reached, interrupted
 
 
 def _verdict(values: FloatArray, epochs: int, interrupted: bool) -> str:
     """Whether the mean ELBO of the last tenth of the epochs is that of the tenth before, up to noise."""
     if interrupted:
-        return f"interrupted after {len(values):,} of {epochs:,} epochs: fit again, with a checkpoint to go on from"
+        return f"interrupted after {len(values):,} of {epochs:,} epochs: fit again, with a checkpoint to resume from"
     tenth = len(values) // 10
     if tenth < 2:
         return f"{epochs} epochs are too few to tell whether the ELBO has settled: raise epochs"

@@ -6,19 +6,19 @@ c + Aᵀ v and the variances σ² - Σ A² + Σ (Qᵀ A)², column by column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import optax  # type: ignore[import-untyped, unused-ignore]
 from jax.scipy.linalg import solve_triangular
 
-from sateen.learning.inputs import FloatArray
-from sateen.learning.networks.network import Precision, Rows, log_likelihood
+from sateen.core.types import Array as HostArray
+from sateen.core.types import Arrays, FloatArray
+from sateen.learning.networks.network import Array, Rows, log_likelihood
+from sateen.learning.settings import Precision
 
 __all__ = ["Parameters", "Settings", "State", "advance", "elbo", "whitened"]
 
@@ -28,12 +28,12 @@ _LEAST_VARIANCE: Final = 1e-12  # of a latent value, so that its root has a slop
 class Parameters(NamedTuple):
     """What Adam moves: c, σ² and l before softplus makes them positive, Z, v, and Q in its lower triangle."""
 
-    offset: Any
-    raw_variance: Any
-    raw_length: Any
-    inducing: Any
-    mean: Any
-    factor: Any
+    offset: Array
+    raw_variance: Array
+    raw_length: Array
+    inducing: Array
+    mean: Array
+    factor: Array
 
 
 class Settings(NamedTuple):
@@ -49,7 +49,7 @@ class State(NamedTuple):
     """What has been learned, and what Adam remembers of the slopes so far."""
 
     parameters: Parameters
-    memory: Any
+    memory: Array
 
     @classmethod
     def first(cls, inducing: FloatArray, mean: FloatArray, precision: Precision) -> State:
@@ -58,40 +58,40 @@ class State(NamedTuple):
         parameters = Parameters(*(jnp.asarray(value, precision) for value in values))
         return cls(parameters, optax.adam(1.0).init(parameters))
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, HostArray]:
         """What a checkpoint keeps of it."""
         return {f"state{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(self))}
 
-    def with_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> State:
+    def with_arrays(self, arrays: Arrays) -> State:
         """The state of the same shape that `arrays` told of."""
         leaves, structure = jax.tree.flatten(self)
         stored = [jnp.asarray(arrays[f"state{place}"], leaf.dtype) for place, leaf in enumerate(leaves)]
-        found: State = jax.tree.unflatten(structure, stored)
-        return found
+        state: State = jax.tree.unflatten(structure, stored)
+        return state
 
 
 @partial(jax.jit, static_argnames=("settings",))
 def advance(
-    state: State, data: Rows, rows: Any, weights: Any, count: Any, rate: Any, *, settings: Settings
-) -> tuple[State, Any]:
+    state: State, data: Rows, rows: Array, weights: Array, count: Array, rate: Array, *, settings: Settings
+) -> tuple[State, Array]:
     """The state after the first `count` of the batches that `rows` tell of, and the ELBO that each of them told."""
     adam, size = optax.adam(jnp.asarray(rate, weights.dtype)), len(data.x)
 
-    def loss(parameters: Parameters, batch: Rows, weight: Any) -> Any:
+    def loss(parameters: Parameters, batch: Rows, weight: Array) -> Array:
         return -elbo(parameters, batch, weight, size, settings) / size
 
-    def step(place: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
+    def step(place: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         (parameters, memory), elbos = carry
         batch = Rows(*(column[rows[place]] for column in data))
         value, slopes = jax.value_and_grad(loss)(parameters, batch, weights[place])
         moves, memory = adam.update(slopes, memory)
         return State(optax.apply_updates(parameters, moves), memory), elbos.at[place].set(-size * value)
 
-    found: tuple[State, Any] = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), weights.dtype)))
+    found: tuple[State, Array] = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), weights.dtype)))
     return found
 
 
-def elbo(parameters: Parameters, batch: Rows, weight: Any, size: int, settings: Settings) -> Any:
+def elbo(parameters: Parameters, batch: Rows, weight: Array, size: int, settings: Settings) -> Array:
     """The bound on the evidence of all `size` rows that a batch of them tells, but for the constants of its counts.
 
     Rows of the weight 0 are none.
@@ -109,14 +109,14 @@ def elbo(parameters: Parameters, batch: Rows, weight: Any, size: int, settings: 
     return jnp.sum(weight * expected) * (size / jnp.sum(weight)) - divergence
 
 
-def _features(parameters: Parameters, x: Any, settings: Settings) -> Any:
+def _features(parameters: Parameters, x: Array, settings: Settings) -> Array:
     """A = L^-1 K_mx, found in double precision, for K_mm is nearly singular."""
     wide = partial(jnp.asarray, dtype=jnp.float64)
     length, variance = (jax.nn.softplus(wide(raw)) for raw in (parameters.raw_length, parameters.raw_variance))
     moved = parameters.inducing if settings.optimise_inducing else jax.lax.stop_gradient(parameters.inducing)
     inducing = wide(moved) / length
 
-    def covariance(other: Any) -> Any:
+    def covariance(other: Array) -> Array:
         squares = jnp.sum(inducing**2, axis=1)[:, None] + jnp.sum(other**2, axis=1) - 2.0 * inducing @ other.T
         return variance * jnp.exp(-0.5 * jnp.maximum(squares, 0.0))
 
@@ -125,18 +125,18 @@ def _features(parameters: Parameters, x: Any, settings: Settings) -> Any:
 
 
 @jax.custom_vjp
-def whitened(K_mm: Any, K_mx: Any) -> Any:
+def whitened(K_mm: Array, K_mx: Array) -> Array:
     """L^-1 K_mx, where L Lᵀ = K_mm."""
     return _whitened_forward(K_mm, K_mx)[0]
 
 
-def _whitened_forward(K_mm: Any, K_mx: Any) -> tuple[Any, tuple[Any, Any]]:
+def _whitened_forward(K_mm: Array, K_mx: Array) -> tuple[Array, tuple[Array, Array]]:
     L = jnp.linalg.cholesky(K_mm, symmetrize_input=False)
     features = solve_triangular(L, K_mx, lower=True)
     return features, (L, features)
 
 
-def _whitened_backward(kept: tuple[Any, Any], slope: Any) -> tuple[Any, Any]:
+def _whitened_backward(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
     """Slopes by K_mm, -sym(L^-T Ψ(Ā Aᵀ) L^-1), and by K_mx, L^-T Ā; Ψ is the lower triangle, its diagonal halved.
 
     The slope of a Cholesky factor asks for Ψ(Lᵀ L̄). Here L̄ = -tril(L^-T Ā Aᵀ), and since Lᵀ is upper triangular that

@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from sateen.learning.gp.kernels import Kernel, KernelName
-from sateen.learning.inputs import FloatArray
+from sateen.core.types import FloatArray
+from sateen.learning.gp.kernels import Kernel
+from sateen.learning.settings import KernelName
 
 __all__ = ["Climb", "Objective", "first_kernel", "maximise"]
 

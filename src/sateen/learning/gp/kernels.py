@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.errors import InputError, nearest
-from sateen.learning.inputs import FloatArray
+from sateen.core.errors import InputError
+from sateen.core.types import FloatArray
+from sateen.learning.settings import KernelName, check_word
 
-__all__ = ["KERNELS", "Kernel", "KernelName", "Pull", "check_kernel_name"]
+__all__ = ["Kernel", "Pull"]
 
-KernelName: TypeAlias = Literal["matern", "rbf"]
-KERNELS: Final[tuple[KernelName, ...]] = ("matern", "rbf")
 _Floats = TypeVar("_Floats", np.float64, np.float32)
-
-
-def check_kernel_name(name: object) -> None:
-    """Refuse what is no kernel."""
-    if name not in KERNELS:
-        hint = nearest(str(name), KERNELS)
-        raise InputError(f"kernel is 'matern' or 'rbf', not {name!r}" + (f"; {hint}" if hint else ""))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +48,7 @@ class Kernel:
     constant: float = 4.0
 
     def __post_init__(self) -> None:
-        check_kernel_name(self.name)
+        check_word("kernel", self.name)
         scales = tuple(float(scale) for scale in self.length_scales)
         if not all(0 < each < np.inf for each in (*scales, self.variance)) or not 0 <= self.constant < np.inf:
             raise InputError(f"length scales and variance are positive, the constant too or 0: not {self}")
@@ -118,16 +109,6 @@ class Kernel:
         first = 2.0 * weights * (by_row[:, None] * x - across)
         second = 2.0 * weights * (by_column[:, None] * z - steepness.T @ x)
         return Pull(-2.0 * weights * spread, by_variance, first, second)
-
-    def content(self) -> dict[str, Any]:
-        """The kernel as plain data."""
-        own = {"name": self.name, "length_scales": list(self.length_scales)}
-        return {**own, "variance": self.variance, "constant": self.constant}
-
-    @classmethod
-    def from_content(cls, content: Mapping[str, Any]) -> Kernel:
-        """The kernel that `content` tells."""
-        return cls(**{**content, "length_scales": tuple(content["length_scales"])})
 
     def _inverse_squares(self) -> FloatArray:
         return np.array(self.length_scales, dtype=np.float64) ** -2.0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +14,13 @@ from scipy.special import ndtr, ndtri, owens_t
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.prediction import Training
 from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
+from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
-from sateen.learning.inputs import FloatArray, Inputs
-from sateen.learning.likelihood import Link, inverse_link, normal_nodes
-from sateen.learning.posterior import LearnedPosterior, Parts, Summary
-from sateen.learning.record import Record
+from sateen.learning.likelihood import inverse_link, normal_nodes
+from sateen.learning.posterior import LearnedPosterior, Summary
+from sateen.learning.settings import Link
 
 __all__ = ["GPPosterior"]
 
@@ -179,28 +177,6 @@ class GPPosterior(LearnedPosterior):
         f = inverse_link(mean[:, None] + np.sqrt(variance)[:, None] * nodes, self.link)
         steep = f * (1.0 - f)
         return steep @ weights, 0.5 * (steep * (1.0 - 2.0 * f)) @ weights
-
-    def parts(self) -> Parts:
-        """What a file keeps of it besides recipe, training, inputs and record."""
-        names = ("points", "factor", "mean", "spread", "unseen")
-        words = {"kind": self.kind, "kernel": self.kernel.content(), "offset": self.offset, "link": self.link}
-        return words, {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def from_parts(
-        cls,
-        recipe: Any,
-        training: Training,
-        inputs: Inputs,
-        record: Record,
-        content: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-    ) -> GPPosterior:
-        """The posterior that `parts` described."""
-        kernel = Kernel.from_content(content["kernel"])
-        words = content["kind"], kernel, content["offset"], content["link"]
-        rest = {name: arrays[name] for name in ("points", "factor", "mean", "spread", "unseen")}
-        return cls(recipe, training, inputs, record, *words, **rest)
 
 
 def _probit_moments(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -20,8 +20,8 @@ from scipy.linalg.blas import dtrsm
 
 from sateen.core.counts import read_only
 from sateen.core.errors import SateenError
+from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
-from sateen.learning.inputs import FloatArray
 
 __all__ = ["BLOCK", "Basis", "Whitened", "choose_inducing", "inducing_for", "symmetric_inverse"]
 

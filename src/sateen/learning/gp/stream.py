@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, solve_triangular
 from scipy.linalg.blas import dtrsm, strsm
 
+from sateen.core.types import FloatArray
 from sateen.learning.gp.sparse import BLOCK, Basis, Whitened
-from sateen.learning.inputs import FloatArray
 from sateen.learning.likelihood import Counts
 
 __all__ = ["Natural", "Step", "Stream", "Streamed", "Swept", "by_batches", "by_passes", "ignore"]

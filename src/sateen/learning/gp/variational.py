@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
+from sateen.core.types import FloatArray
 from sateen.learning.gp.sparse import BLOCK, Basis, Whitened
-from sateen.learning.inputs import FloatArray
 from sateen.learning.likelihood import Counts
 
 __all__ = ["Sites", "Variational", "converge", "elbo_slopes"]

@@ -10,37 +10,32 @@ The factor C(M, k) does not depend on g and is left out of what is trained; `log
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 from jax.scipy.special import gammaln, log_ndtr, ndtr
 from scipy import special
 
-from sateen.core.errors import InputError, nearest
+from sateen.core.errors import InputError
+from sateen.core.types import Array as HostArray
+from sateen.core.types import FloatArray
 from sateen.learning.inputs import Sample
+from sateen.learning.settings import Activation, Device, Link, Precision
 
 __all__ = [
-    "ACTIVATIONS",
-    "Activation",
     "Array",
-    "Device",
     "Layers",
-    "Link",
     "Net",
-    "Precision",
     "Rows",
     "angle",
     "arithmetic",
     "blocks",
-    "check_number",
-    "check_word",
     "information",
     "jacobian",
     "log_likelihood",
@@ -50,19 +45,8 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # of JAX, traced or not
-Activation: TypeAlias = Literal["silu", "leaky-relu", "tanh"]
-Link: TypeAlias = Literal["probit", "logit"]
-Device: TypeAlias = Literal["auto", "cpu", "gpu"]
-Precision: TypeAlias = Literal["float32", "float64"]
 Layers: TypeAlias = list[tuple[Array, Array]]  # the weights and the biases of each
 
-ACTIVATIONS: Final = ("silu", "leaky-relu", "tanh")
-_WORDS: Final = {
-    "activation": ACTIVATIONS,
-    "link": ("probit", "logit"),
-    "device": ("auto", "cpu", "gpu"),
-    "precision": ("float32", "float64"),
-}
 _LOG_TWO_PI: Final = float(np.log(2 * np.pi))
 _FEW_ROWS: Final = 64  # are not worth a large block
 _FIRST_OUTPUT: Final = 0.1  # of its usual size, so that training begins with g near a constant
@@ -93,9 +77,9 @@ class Net:
         """How many weights there are, biases included."""
         return sum((rows + 1) * columns for rows, columns in self.shapes)
 
-    def first_weights(self, seed: Sequence[int], frequency: float) -> npt.NDArray[np.float64]:
+    def first_weights(self, rng: np.random.Generator, frequency: float) -> FloatArray:
         """Random weights to begin with; the output is near the g of a frequency."""
-        rng, parts = np.random.default_rng(seed), list[npt.NDArray[np.float64]]()
+        parts = list[FloatArray]()
         for place, (rows, columns) in enumerate(self.shapes):
             scale = sqrt(2.0 / max(rows, 1)) * (_FIRST_OUTPUT if place == 2 else 1.0)
             parts += [scale * rng.standard_normal(rows * columns), np.zeros(columns)]
@@ -104,12 +88,12 @@ class Net:
 
     def layers(self, weights: Array) -> Layers:
         """The matrix and the biases of each layer."""
-        found, start = [], 0
+        layers, start = [], 0
         for rows, columns in self.shapes:
             middle, end = start + rows * columns, start + (rows + 1) * columns
-            found.append((weights[start:middle].reshape(rows, columns), weights[middle:end]))
+            layers.append((weights[start:middle].reshape(rows, columns), weights[middle:end]))
             start = end
-        return found
+        return layers
 
     def activate(self, values: Array) -> Array:
         """The activation of hidden units."""
@@ -204,29 +188,14 @@ def jacobian(net: Net, weights: Array, x: Array) -> Array:
     return jax.vmap(jax.grad(net.output), (None, 0))(weights, x)
 
 
-def blocks(x: npt.NDArray[Any], size: int, precision: Precision) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+def blocks(x: FloatArray, size: int, precision: Precision) -> Iterator[tuple[int, HostArray]]:
     """The rows of `x` in blocks of one size, so that what is compiled for one serves all; how many of each are real."""
     size = size if len(x) > _FEW_ROWS else _FEW_ROWS
     for start in range(0, len(x), size):
-        own = x[start : start + size]
+        rows = x[start : start + size]
         whole = np.zeros((size, x.shape[1]), precision)
-        whole[: len(own)] = own
-        yield len(own), whole
-
-
-def check_word(name: str, word: object) -> None:
-    """Refuse a word that is none of those that the setting of that name can be."""
-    words = _WORDS[name]
-    if word not in words:
-        hint = nearest(str(word), words) or f"take one of {', '.join(words)}"
-        raise InputError(f"{name} is not {word!r}; {hint}")
-
-
-def check_number(name: str, value: object, *, zero: bool = False) -> None:
-    """Refuse what is not a finite number above 0, or from 0 up."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (0 < value < float("inf") or (zero and value == 0)):  # type: ignore[operator]
-        raise InputError(f"{name} is a number {'from 0 up' if zero else 'above 0'}, not {value!r}")
+        whole[: len(rows)] = rows
+        yield len(rows), whole
 
 
 @contextmanager

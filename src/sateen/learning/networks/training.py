@@ -7,28 +7,27 @@ checkpoint changes a bit of the result.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from os.path import exists
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import optax  # type: ignore[import-untyped, unused-ignore]
 
-from sateen.core.errors import InputError
 from sateen.core.interrupts import deferring_interrupts
 from sateen.core.progress import Progress
-from sateen.core.types import File
-from sateen.files.container import read_container, write_container
-from sateen.learning.inputs import FloatArray, Sample
-from sateen.learning.networks.network import Array, Net, Precision, Rows, log_likelihood, rows_of
+from sateen.core.seeds import stream
+from sateen.core.types import Array as HostArray
+from sateen.core.types import FloatArray
+from sateen.learning.checkpoint import Checkpoint
+from sateen.learning.inputs import Sample
+from sateen.learning.networks.network import Array, Net, Rows, log_likelihood, rows_of
+from sateen.learning.settings import Precision
 
-__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Trained", "Trainer", "first_weights"]
+__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Trained", "Trainer", "first_weights", "prior_precision"]
 
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
@@ -40,7 +39,7 @@ _ADAM: Final = optax.scale_by_adam()
 class Loss(Protocol):
     """What Adam lowers; it is compiled in, so it is hashable, and two that are equal do the same."""
 
-    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Array) -> Array:
         """The loss for each row, as a batch of rows tells it; `fixed` is what never moves."""
 
     def noise(self, batch: int) -> int:
@@ -61,7 +60,7 @@ class CountLoss:
         """None is asked for."""
         return 0
 
-    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Any) -> Array:
+    def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Array) -> Array:
         """As `Loss` says; `fixed` is the precision of the prior, divided by the number of all rows."""
         fit = jnp.mean(log_likelihood(self.net.link, self.net.output(parameters, rows.x), rows, self.window))
         return 0.5 * jnp.sum(fixed * parameters**2) - fit
@@ -78,7 +77,7 @@ class Batches(NamedTuple):
     def of(cls, sample: Sample, batch: int, seed: int, precision: Precision) -> Batches:
         """The rows of a sample, shuffled by the seed."""
         size, batch = len(sample), min(batch, len(sample))
-        order = np.random.default_rng([seed, 1]).permutation(size)
+        order = stream(seed, "order").permutation(size)
         return cls(rows_of(sample[np.concatenate([order, order[:batch]])], precision), size, batch)
 
 
@@ -93,7 +92,7 @@ class Schedule(NamedTuple):
 class Trained(NamedTuple):
     """What training led to: the parameters after so many steps, and the mean loss over each part of them."""
 
-    parameters: npt.NDArray[Any]
+    parameters: HostArray
     done: int
     ends: FloatArray
     losses: FloatArray
@@ -111,8 +110,8 @@ class _Chance(NamedTuple):
     reservoir: Array
 
     @classmethod
-    def of(cls, batches: Batches, steps: int, noise: int, seed: Sequence[int]) -> _Chance:
-        rng, epochs = np.random.default_rng(seed), steps * batches.batch // batches.size + 1
+    def of(cls, batches: Batches, steps: int, noise: int, rng: np.random.Generator) -> _Chance:
+        epochs = steps * batches.batch // batches.size + 1
         starts = rng.integers(batches.size, size=epochs, dtype=np.int32)
         if not noise:
             return cls(*map(jax.device_put, (starts, starts[:0], starts[:0])))
@@ -126,7 +125,7 @@ class _State(NamedTuple):
     """What has been learned, what Adam remembers of the slopes so far, and the sum of the losses in each slot."""
 
     parameters: Array
-    memory: Any
+    memory: Array
     sums: Array
 
 
@@ -134,7 +133,7 @@ class _State(NamedTuple):
 def _advance(
     state: _State,
     rows: Rows,
-    fixed: Any,
+    fixed: Array,
     chance: _Chance,
     first: int,
     last: int,
@@ -151,29 +150,29 @@ def _advance(
 
     def step(place: Array, state: _State) -> _State:
         start = (chance.starts[place // per_epoch] + (place % per_epoch) * batch) % size if batch < size else 0
-        own = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
+        part = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
         noise = jax.lax.dynamic_slice_in_dim(chance.reservoir, chance.places[place], count) if count else None
-        value, slope = jax.value_and_grad(loss)(state.parameters, own, noise, fixed)
+        value, slope = jax.value_and_grad(loss)(state.parameters, part, noise, fixed)
         move, memory = _ADAM.update(slope, state.memory)
         share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
         rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
         return _State(state.parameters - rate * move, memory, state.sums.at[place // length].add(value))
 
-    found: _State = jax.lax.fori_loop(first, last, step, state)
-    return found
+    after: _State = jax.lax.fori_loop(first, last, step, state)
+    return after
 
 
 class Trainer:
-    """Trains one thing after another, tells a watcher, and keeps a checkpoint from which the same work goes on.
+    """Trains one thing after another, reports progress, and keeps a checkpoint from which the same work resumes.
 
-    `mark` tells one fit from another. Ctrl-C ends the work with what there is: `interrupted` is True from then on.
+    Ctrl-C ends the work with what there is: `interrupted` is True from then on.
     """
 
-    def __init__(self, label: str, total: int, progress: Progress, checkpoint: File | None, mark: str) -> None:
+    def __init__(self, label: str, total: int, progress: Progress, checkpoint: Checkpoint) -> None:
         self.interrupted = False
-        self._label, self._total, self._progress = label, total, progress
-        self._file, self._mark = checkpoint, mark
-        self._kept, self._done, self._earlier = _checkpoint(checkpoint, mark)
+        self._label, self._total, self._progress, self._checkpoint = label, total, progress, checkpoint
+        content, self._kept = checkpoint.read() or ({"done": {}, "seconds": 0.0}, {})
+        self._done, self._earlier = dict[str, int](content["done"]), float(content["seconds"])
         self._began = self._saved = time.perf_counter()
 
     @property
@@ -182,7 +181,7 @@ class Trainer:
         return self._earlier + time.perf_counter() - self._began
 
     def __enter__(self) -> Trainer:
-        self._write()  # a file that cannot be written is said before the work, not after it
+        self._write()  # a file that cannot be written is reported before the work, not after it
         self._progress.start(self._label, self._total, "steps")
         return self
 
@@ -195,15 +194,15 @@ class Trainer:
         self,
         name: str,
         loss: Loss,
-        start: npt.NDArray[Any],
+        start: HostArray,
         batches: Batches,
-        fixed: Any,
+        fixed: Array,
         course: Schedule,
-        seed: Sequence[int],
+        rng: np.random.Generator,
     ) -> Trained:
         """`start` after all steps of the course, or after those that were made before Ctrl-C."""
         state, done = self._begun(name, start)
-        chance = _Chance.of(batches, course.steps, loss.noise(batches.batch), seed)
+        chance = _Chance.of(batches, course.steps, loss.noise(batches.batch), rng)
         advance = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
         pace = 1
         try:
@@ -227,7 +226,7 @@ class Trainer:
             self._save(name, state, done)
         return _trained(state, done, course)
 
-    def _begun(self, name: str, start: npt.NDArray[Any]) -> tuple[_State, int]:
+    def _begun(self, name: str, start: HostArray) -> tuple[_State, int]:
         """Where training begins, or the state that the checkpoint has under the name; and after how many steps."""
         shape = jax.eval_shape(lambda at: _State(at, _ADAM.init(at), jnp.zeros(_SLOTS, at.dtype)), start)
         leaves, structure = jax.tree.flatten(shape)
@@ -244,38 +243,29 @@ class Trainer:
     def _save(self, name: str, state: _State, done: int) -> None:
         """Keep the state, and write the checkpoint."""
         self._saved = time.perf_counter()
-        if self._file is not None:
+        if self._checkpoint.file is not None:
             self._keep(name, state, done)
             self._write()
 
     def _write(self) -> None:
-        """Write the checkpoint, if one is wanted."""
-        if self._file is not None:
-            content = {"fit": self._mark, "done": self._done, "seconds": self.seconds}
-            write_container(self._file, "checkpoint", 1, content, self._kept)
+        self._checkpoint.write({"done": self._done, "seconds": self.seconds}, self._kept)
 
 
 def _ready(state: _State) -> _State:
     """The state, once it is computed."""
-    found: _State = jax.block_until_ready(state)  # type: ignore[no-untyped-call, unused-ignore]
-    return found
+    ready: _State = jax.block_until_ready(state)  # type: ignore[no-untyped-call, unused-ignore]
+    return ready
 
 
-def first_weights(net: Net, sample: Sample, seed: Sequence[int], precision: Precision) -> npt.NDArray[Any]:
+def first_weights(net: Net, sample: Sample, rng: np.random.Generator, precision: Precision) -> HostArray:
     """Random weights whose output is near the g of the frequency among all decided runs."""
     satisfied, decided = float(sample.satisfied.sum()), float((sample.trials - sample.undecided).sum())
-    return net.first_weights(seed, (satisfied + 0.5) / (decided + 1.0)).astype(precision)
+    return net.first_weights(rng, (satisfied + 0.5) / (decided + 1.0)).astype(precision)
 
 
-def _checkpoint(file: File | None, mark: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, int], float]:
-    """The states in a checkpoint, after how many steps each was, and how long they took."""
-    if file is None or not exists(file):
-        return {}, {}, 0.0
-    _, _, content, arrays = read_container(file, {"checkpoint": 1})
-    if content.get("fit") != mark:
-        what = "of other observations, or of another recipe or seed"
-        raise InputError(f"{file} is a checkpoint of another fit, {what}; delete it, or name another file")
-    return dict(arrays), dict(content["done"]), float(content["seconds"])
+def prior_precision(weight_decay: float | None, net: Net) -> float:
+    """The precision of the prior of every weight: by default as many as there are inputs, from 1 to 10."""
+    return float(min(max(net.inputs, 1), 10) if weight_decay is None else weight_decay)
 
 
 def _trained(state: _State, done: int, course: Schedule) -> Trained:

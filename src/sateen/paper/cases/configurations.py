@@ -12,32 +12,21 @@ the one it begins with; `.variant("as-stated")` is the same experiment as the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from sateen.core.errors import InputError, nearest
-from sateen.core.space import Points, Seed, Space
-from sateen.model.model import Model
-from sateen.paper.cases import lacz, phosphorelay, sir
+import sateen as st
 from sateen.paper.cases.design import Design
-from sateen.paper.cases.variants import VARIANTS, Variant, in_variant
+from sateen.paper.cases.models import lacz, phosphorelay, sir
+from sateen.paper.cases.variants import VARIANTS, Case, Variant, in_variant, unknown_name
 from sateen.paper.published import TABLE_1, Published
 
-if TYPE_CHECKING:
-    from sateen.logic.formula import Formula
+__all__ = ["CONFIGURATIONS", "CaseName", "Configuration", "configuration"]
 
-__all__ = ["CONFIGURATIONS", "Case", "Configuration", "configuration"]
-
-Case: TypeAlias = Literal["sir", "lacz", "phosphorelay"]
-
-_MODELS: Final[Mapping[Case, Callable[[], Model]]] = MappingProxyType(
-    {"sir": sir.model, "lacz": lacz.model, "phosphorelay": phosphorelay.model}
-)
-_FORMULAS: Final[Mapping[Case, Callable[[str], Formula]]] = MappingProxyType(
-    {"sir": sir.formula, "lacz": lacz.formula, "phosphorelay": phosphorelay.formula}
-)
+CaseName: TypeAlias = Literal["sir", "lacz", "phosphorelay"]
+_CASES: Final[Mapping[CaseName, Case]] = {"sir": sir, "lacz": lacz, "phosphorelay": phosphorelay}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +38,8 @@ class Configuration:
     """
 
     name: str
-    case: Case
-    spaces: Mapping[Variant, Space] = field(hash=False)
+    case: CaseName
+    spaces: Mapping[Variant, st.Space] = field(hash=False)
     train: Design
     test: Design
     published: Published
@@ -61,30 +50,30 @@ class Configuration:
         return replace(self, reading=in_variant({each: each for each in VARIANTS}, name))
 
     @property
-    def model(self) -> Model:
+    def model(self) -> st.Model:
         """The case's model."""
-        return _MODELS[self.case]()
+        return _CASES[self.case].model()
 
     @property
-    def formulas(self) -> Mapping[Variant, Formula]:
+    def formulas(self) -> Mapping[Variant, st.Formula]:
         """What is asked, in each variant."""
-        return MappingProxyType({each: _FORMULAS[self.case](each) for each in VARIANTS})
+        return MappingProxyType({each: _CASES[self.case].formula(each) for each in VARIANTS})
 
     @property
-    def formula(self) -> Formula:
+    def formula(self) -> st.Formula:
         """What is asked."""
-        return _FORMULAS[self.case](self.reading)
+        return _CASES[self.case].formula(self.reading)
 
     @property
-    def space(self) -> Space:
+    def space(self) -> st.Space:
         """The parameters that vary, and those that the configuration fixes."""
         return self.spaces[self.reading]
 
-    def training_points(self, seed: Seed | None = None) -> Points:
+    def training_points(self, seed: int | None = None) -> st.Points:
         """The parameter values of the training set; a grid needs no seed."""
         return self.train.draw(self.space, seed)
 
-    def test_points(self, seed: Seed | None = None) -> Points:
+    def test_points(self, seed: int | None = None) -> st.Points:
         """The parameter values of the test set; a grid needs no seed, and a Latin hypercube another than training."""
         return self.test.draw(self.space, seed)
 
@@ -92,8 +81,7 @@ class Configuration:
 def configuration(name: str) -> Configuration:
     """The configuration `name`, one of a b c d e f g h i l, in the variant paper-data."""
     if name not in CONFIGURATIONS:
-        hint = nearest(str(name), CONFIGURATIONS) or f"there are {' '.join(CONFIGURATIONS)}"
-        raise InputError(f"the paper has no configuration {name!r}; {hint}")
+        raise unknown_name(f"the paper has no configuration {name!r}", str(name), CONFIGURATIONS)
     return CONFIGURATIONS[name]
 
 
@@ -105,30 +93,30 @@ _K4: Final = (0.5, 5)
 _LAYERS: Final = {"k1": (0.1, 2), "k2": (0.1, 2), "k3": (0.1, 2)}
 _PLANE: Final = Design("grid", 2500, 50), Design("grid", 400, 1000)  # 50 and 20 values per axis
 
-_ROWS: Final[tuple[tuple[str, Case, Space, Design, Design], ...]] = (
-    ("a", "sir", Space(beta=_BETA, gamma=0.05), Design("grid", 500, 50), Design("grid", 1000, 1000)),
-    ("b", "sir", Space(beta=0.12, gamma=_GAMMA), Design("grid", 700, 50), Design("grid", 1000, 1000)),
-    ("c", "sir", Space(beta=_BETA, gamma=_GAMMA), *_PLANE),
-    ("d", "lacz", Space(k2=(10, 1e5)), Design("grid", 500, 50), Design("grid", 400, 1000)),
-    ("e", "lacz", Space(k2=(10, 1e4), k7=(0.45, 450)), *_PLANE),
-    ("f", "phosphorelay", Space(k1=(0.1, 2)), Design("grid", 500, 50), Design("grid", 1000, 1000)),
-    ("g", "phosphorelay", Space(kp=_KP, kd=_KD), *_PLANE),
-    ("h", "phosphorelay", Space(_LAYERS), Design("latin", 8000, 20), Design("latin", 1000, 1000)),
-    ("i", "phosphorelay", Space(_LAYERS, k4=_K4), Design("latin", 10_000, 20), Design("latin", 4096, 1000)),
+_ROWS: Final[tuple[tuple[str, CaseName, st.Space, Design, Design], ...]] = (
+    ("a", "sir", st.Space(beta=_BETA, gamma=0.05), Design("grid", 500, 50), Design("grid", 1000, 1000)),
+    ("b", "sir", st.Space(beta=0.12, gamma=_GAMMA), Design("grid", 700, 50), Design("grid", 1000, 1000)),
+    ("c", "sir", st.Space(beta=_BETA, gamma=_GAMMA), *_PLANE),
+    ("d", "lacz", st.Space(k2=(10, 1e5)), Design("grid", 500, 50), Design("grid", 400, 1000)),
+    ("e", "lacz", st.Space(k2=(10, 1e4), k7=(0.45, 450)), *_PLANE),
+    ("f", "phosphorelay", st.Space(k1=(0.1, 2)), Design("grid", 500, 50), Design("grid", 1000, 1000)),
+    ("g", "phosphorelay", st.Space(kp=_KP, kd=_KD), *_PLANE),
+    ("h", "phosphorelay", st.Space(_LAYERS), Design("latin", 8000, 20), Design("latin", 1000, 1000)),
+    ("i", "phosphorelay", st.Space(_LAYERS, k4=_K4), Design("latin", 10_000, 20), Design("latin", 4096, 1000)),
     (
         "l",
         "phosphorelay",
-        Space({"kp": _KP, **_LAYERS, "k4": _K4, "kd": _KD}),
+        st.Space({"kp": _KP, **_LAYERS, "k4": _K4, "kd": _KD}),
         Design("latin", 1_000_000, 20),
         Design("latin", 4096, 1000),
     ),
 )
 
 # The text lets k7 reach 4500; the published numbers come from 450.
-_AS_STATED: Final = {"e": Space(k2=(10, 1e4), k7=(0.45, 4500))}
+_AS_STATED: Final = {"e": st.Space(k2=(10, 1e4), k7=(0.45, 4500))}
 
 
-def _spaces(name: str, space: Space) -> Mapping[Variant, Space]:
+def _spaces(name: str, space: st.Space) -> Mapping[Variant, st.Space]:
     return MappingProxyType({"paper-data": space, "as-stated": _AS_STATED.get(name, space)})
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sateen.core.errors import InputError, nearest
-from sateen.core.space import Points, Seed, Space
+import numpy as np
+
+import sateen as st
+from sateen.paper.cases.variants import unknown_name
 
 __all__ = ["Design", "DesignKind"]
 
@@ -20,7 +22,7 @@ class Design:
     Both spread evenly on the scale of each range.
 
     >>> square = Design("grid", points=2500, runs=50)
-    >>> len(square.draw(Space(beta=(0, 1), gamma=(0, 1)))), square.total
+    >>> len(square.draw(st.Space(beta=(0, 1), gamma=(0, 1)))), square.total
     (2500, 125000)
     """
 
@@ -30,10 +32,9 @@ class Design:
 
     def __post_init__(self) -> None:
         if self.kind not in ("grid", "latin"):
-            hint = nearest(str(self.kind), ("grid", "latin")) or "there are grid and latin"
-            raise InputError(f"{self.kind!r} is no kind of design; {hint}")
+            raise unknown_name(f"{self.kind!r} is no kind of design", str(self.kind), ("grid", "latin"))
         if min(self.points, self.runs) < 1:
-            raise InputError(f"a design has points and runs, not {self.points} points of {self.runs} runs")
+            raise st.InputError(f"a design has points and runs, not {self.points} points of {self.runs} runs")
 
     @property
     def total(self) -> int:
@@ -44,13 +45,13 @@ class Design:
         """How many values a grid of so many dimensions has on each axis."""
         count = round(float(self.points ** (1 / dimension)))
         if count**dimension != self.points:
-            raise InputError(f"{self.points} points make no grid of dimension {dimension} with as many on each axis")
+            raise st.InputError(f"{self.points} points make no grid of dimension {dimension} with as many on each axis")
         return count
 
-    def draw(self, space: Space, seed: Seed | None = None) -> Points:
+    def draw(self, space: st.Space, seed: int | np.random.SeedSequence | None = None) -> st.Points:
         """The points in `space`. A grid is the same for every seed, and needs none; a Latin hypercube needs one."""
         if self.kind == "grid":
             return space.grid(self.per_axis(space.dimension))
         if seed is None:
-            raise InputError("a Latin hypercube is drawn at random; give it a seed, seed=1")
+            raise st.InputError("a Latin hypercube is drawn at random; give it a seed, seed=1")
         return space.latin(self.points, seed=seed)

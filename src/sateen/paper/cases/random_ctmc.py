@@ -14,50 +14,55 @@ The properties look at random species, Si other than Sj, up to T = 10:
     phi1 = G[0, T] Si <= Sj        phi2 = F[0, T] Si <= Sj        phi3 = F[0, T] G Si < 20, on the path cut at T
 
 The last is the same as Si(T) < 20. The paper keeps a property only if it is `informative`.
+
+Whether a reaction can ever fire is coverability, decided exactly: some state that can be reached from the initial one
+must hold all that it consumes. The states from which a given demand can be met form an upward closed set, and such a
+set is kept as its least elements. Working backwards from what the reaction consumes, one reaction at a time, these are
+found after finitely many steps.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path as FilePath
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.errors import InputError
-from sateen.core.path import Verdict
-from sateen.core.space import Points, Range, Seed, Space
-from sateen.core.types import IntArray
-from sateen.engine.simulate import simulate
-from sateen.logic.formula import Formula
-from sateen.logic.monitor import monitor
-from sateen.logic.parser import stl
-from sateen.model.model import Model
+import sateen as st
 from sateen.paper.cases.design import Design
-from sateen.paper.cases.firing import Exchange, all_can_fire
 
 __all__ = [
     "FORMS",
     "KINDS",
     "MAX_EVENTS",
+    "Counts",
+    "Exchange",
+    "Kind",
     "Observe",
     "PinnedNetwork",
     "RandomNetwork",
     "Reaction",
+    "all_can_fire",
+    "can_be_met",
     "candidates",
     "informative",
     "informative_properties",
     "pinned",
+    "property_of",
     "propose",
     "random_network",
     "reference_counts",
     "well_posed",
 ]
 
+Counts: TypeAlias = tuple[int, ...]  # of each species, in order
+Exchange: TypeAlias = tuple[Counts, Counts]  # what a reaction consumes, and what it produces
+IntArray: TypeAlias = npt.NDArray[np.int64]
 Kind: TypeAlias = Literal["phi1", "phi2", "phi3"]
 KINDS: Final[tuple[Kind, ...]] = ("phi1", "phi2", "phi3")
 
@@ -67,7 +72,7 @@ FORMS: Final = (((2, 1), 0.25), ((1, 2), 0.25), ((1, 1), 0.25), ((1, 0), 0.125),
 MOST_INITIAL: Final = 9  # of each species
 HORIZON: Final = 10
 THRESHOLD: Final = 20
-RATES: Final = Range(0.001, 1.0, scale="log")
+RATES: Final = st.Range(0.001, 1.0, scale="log")
 MAX_EVENTS: Final = 3000  # of a run; a run that is longer may stay undecided
 LOOKED_AT: Final = 20  # training points, to tell whether a property is informative
 
@@ -84,9 +89,9 @@ class Reaction:
 class RandomNetwork:
     """A random model, one property of each kind, and the space of its rate constants k1 … kr, all on a log scale."""
 
-    model: Model
-    properties: tuple[Formula, ...]
-    space: Space
+    model: st.Model
+    properties: tuple[st.Formula, ...]
+    space: st.Space
 
     @property
     def train(self) -> Design:
@@ -98,11 +103,11 @@ class RandomNetwork:
         """100 points for each dimension, with 1000 runs each."""
         return Design("latin", 100 * self.space.dimension, 1000)
 
-    def training_points(self, seed: Seed) -> Points:
+    def training_points(self, seed: int) -> st.Points:
         """The parameter values of the training set."""
         return self.train.draw(self.space, seed)
 
-    def test_points(self, seed: Seed) -> Points:
+    def test_points(self, seed: int) -> st.Points:
         """The parameter values of the test set; give it another seed than training."""
         return self.test.draw(self.space, seed)
 
@@ -115,9 +120,9 @@ def random_network(reactions: int, seed: int) -> RandomNetwork:
     (('k1', 'k2', 'k3'), [10.0, 10.0, 10.0])
     """
     if not isinstance(reactions, int) or reactions < 1:
-        raise InputError(f"a random network has a whole number of reactions from 1 up, not {reactions!r}")
+        raise st.InputError(f"a random network has a whole number of reactions from 1 up, not {reactions!r}")
     if not isinstance(seed, int) or seed < 0:
-        raise InputError(f"the seed of a random network is a whole number from 0 up, not {seed!r}")
+        raise st.InputError(f"the seed of a random network is a whole number from 0 up, not {seed!r}")
     generator = np.random.default_rng(seed)
     while True:
         proposal = propose(reactions, generator)
@@ -125,9 +130,13 @@ def random_network(reactions: int, seed: int) -> RandomNetwork:
         initial = dict(zip(species, generator.integers(0, MOST_INITIAL + 1, len(species)).tolist(), strict=True))
         if well_posed(proposal, initial):
             break
-    model = Model.parse(_text(proposal, initial))
-    properties = tuple(stl(text, end=end) for text, end in (_drawn(kind, model, generator) for kind in KINDS))
-    return RandomNetwork(model, properties, _space(reactions))
+    model = st.Model.parse(_text(proposal, initial))
+    properties = []
+    for kind in KINDS:
+        one, other = generator.choice(len(model.species), size=2, replace=False)
+        properties.append(property_of(kind, model.species[one], model.species[other]))
+    space = st.Space({f"k{place}": RATES for place in range(1, reactions + 1)})
+    return RandomNetwork(model, tuple(properties), space)
 
 
 def propose(reactions: int, generator: np.random.Generator) -> tuple[Reaction, ...]:
@@ -149,6 +158,55 @@ def well_posed(reactions: tuple[Reaction, ...], initial: Mapping[int, int]) -> b
         return False
     exchanges = [_exchange(reaction, tuple(initial)) for reaction in reactions]
     return all_can_fire(exchanges, tuple(initial.values()))
+
+
+def all_can_fire(exchanges: Sequence[Exchange], initial: Counts) -> bool:
+    """Whether each reaction fires on some path from `initial` when all rates are positive.
+
+    >>> decay, pair = ((1, 0), (0, 1)), ((0, 2), (1, 0))  # A -> B and 2 B -> A
+    >>> all_can_fire([decay, pair], (2, 0)), all_can_fire([decay, pair], (1, 0))
+    (True, False)
+    """
+    return all(can_be_met(consumed, exchanges, initial) for consumed, _ in exchanges)
+
+
+def can_be_met(demand: Counts, exchanges: Sequence[Exchange], initial: Counts) -> bool:
+    """Whether a state with at least `demand` of each species can be reached from `initial`."""
+    obtainable = _obtainable(exchanges, initial)
+    least, waiting = [demand], [demand]
+    while waiting:
+        wanted = waiting.pop()
+        if _within(wanted, initial):
+            return True
+        for consumed, produced in exchanges:
+            if not any(want and made for want, made in zip(wanted, produced, strict=True)):
+                continue  # it helps with nothing that is wanted
+            before = tuple(
+                max(want - made, 0) + used for want, made, used in zip(wanted, produced, consumed, strict=True)
+            )
+            possible = all(there for want, there in zip(before, obtainable, strict=True) if want)
+            if possible and not any(_within(other, before) for other in least):
+                least = [other for other in least if not _within(before, other)] + [before]
+                waiting.append(before)
+    return False
+
+
+def _obtainable(exchanges: Sequence[Exchange], initial: Counts) -> list[bool]:
+    """For each species, whether it could be there at all if nothing were ever used up."""
+    there = [count > 0 for count in initial]
+    grown = True
+    while grown:
+        grown = False
+        for consumed, produced in exchanges:
+            if all(there[place] for place, used in enumerate(consumed) if used):
+                for place, made in enumerate(produced):
+                    if made and not there[place]:
+                        there[place] = grown = True
+    return there
+
+
+def _within(smaller: Counts, larger: Counts) -> bool:
+    return all(few <= many for few, many in zip(smaller, larger, strict=True))
 
 
 def _involved(reactions: tuple[Reaction, ...]) -> list[int]:
@@ -189,10 +247,6 @@ def _propensity(rate: str, consumed: tuple[int, ...]) -> str:
     return f"{rate} * S{consumed[0]} * S{consumed[1]} / N0"
 
 
-def _space(reactions: int) -> Space:
-    return Space({f"k{place}": RATES for place in range(1, reactions + 1)})
-
-
 def _property(kind: Kind, one: str, other: str) -> tuple[str, float | None]:
     """The text of a property, and where it cuts the path."""
     if kind == "phi3":
@@ -200,37 +254,38 @@ def _property(kind: Kind, one: str, other: str) -> tuple[str, float | None]:
     return f"{'G' if kind == 'phi1' else 'F'}[0, {HORIZON}] ({one} <= {other})", None
 
 
-def _drawn(kind: Kind, model: Model, generator: np.random.Generator) -> tuple[str, float | None]:
-    one, other = generator.choice(len(model.species), size=2, replace=False)
-    return _property(kind, model.species[one], model.species[other])
+def property_of(kind: Kind, one: str, other: str = "") -> st.Formula:
+    """The property of a kind about one species, and about the other unless the kind is phi3."""
+    text, end = _property(kind, one, other)
+    return st.stl(text, end=end)
 
 
-def candidates(model: Model, kind: Kind) -> tuple[Formula, ...]:
+def candidates(model: st.Model, kind: Kind) -> tuple[st.Formula, ...]:
     """Every property of a kind that can be asked of the model."""
     texts = dict.fromkeys(_property(kind, one, other) for one, other in permutations(model.species, 2))
-    return tuple(stl(text, end=end) for text, end in texts)
+    return tuple(st.stl(text, end=end) for text, end in texts)
 
 
 class Observe(Protocol):
     """Counts, for each point, of the runs that satisfy the formula; as `observe(...).satisfied` gives them."""
 
     def __call__(
-        self, model: Model, formula: Formula, points: Points, *, runs: int, seed: int
-    ) -> npt.NDArray[np.integer[Any]]: ...
+        self, model: st.Model, formula: st.Formula, points: st.Points, *, runs: int, seed: int
+    ) -> IntArray: ...
 
 
-def reference_counts(model: Model, formula: Formula, points: Points, *, runs: int, seed: int) -> IntArray:
+def reference_counts(model: st.Model, formula: st.Formula, points: st.Points, *, runs: int, seed: int) -> IntArray:
     """An Observe that runs the reference simulator: exact, but slow. Undecided runs are not counted as satisfied."""
     seeds = np.random.default_rng(seed).integers(2**63, size=(len(points), runs)).tolist()
     counts = np.zeros(len(points), dtype=np.int64)
     for place, theta in enumerate(points):
-        for own in seeds[place]:
-            path = simulate(model, theta, until=formula.horizon, seed=own, max_events=MAX_EVENTS)
-            counts[place] += monitor(formula, path) is Verdict.TRUE
+        for run_seed in seeds[place]:
+            path = st.simulate(model, theta, until=formula.horizon, seed=run_seed, max_events=MAX_EVENTS)
+            counts[place] += st.monitor(formula, path) is st.Verdict.TRUE
     return counts
 
 
-def informative(network: RandomNetwork, formula: Formula, seed: int, *, observe: Observe = reference_counts) -> bool:
+def informative(network: RandomNetwork, formula: st.Formula, seed: int, *, observe: Observe = reference_counts) -> bool:
     """Whether the formula tells parameters apart: its satisfied counts at the first 20 are not all the same.
 
     Those are the first 20 training points that `seed` draws, with as many runs as training has. `observe` may be
@@ -239,31 +294,23 @@ def informative(network: RandomNetwork, formula: Formula, seed: int, *, observe:
         lambda *what, **how: sateen.observe(*what, **how, max_events=MAX_EVENTS).satisfied
     """
     points = network.training_points(seed)[:LOOKED_AT]
-    (own,) = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1).tolist()  # the runs have their own seed
-    counts = observe(network.model, formula, points, runs=network.train.runs, seed=own)
+    (run_seed,) = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1).tolist()
+    counts = observe(network.model, formula, points, runs=network.train.runs, seed=run_seed)
     return bool(np.ptp(counts) > 0)
 
 
 def informative_properties(
     network: RandomNetwork, seed: int, *, observe: Observe = reference_counts
-) -> tuple[Formula | None, ...]:
+) -> tuple[st.Formula | None, ...]:
     """For each kind the first candidate, in random order, that is informative; None where no candidate is."""
     generator = np.random.default_rng(seed)
 
-    def first(kind: Kind) -> Formula | None:
-        kept = (
-            each
-            for each in _shuffled(network.model, kind, generator)
-            if informative(network, each, seed, observe=observe)
-        )
-        return next(kept, None)
+    def first(kind: Kind) -> st.Formula | None:
+        every = candidates(network.model, kind)
+        shuffled = (every[place] for place in generator.permutation(len(every)))
+        return next((each for each in shuffled if informative(network, each, seed, observe=observe)), None)
 
     return tuple(map(first, KINDS))
-
-
-def _shuffled(model: Model, kind: Kind, generator: np.random.Generator) -> Iterator[Formula]:
-    every = candidates(model, kind)
-    return (every[place] for place in generator.permutation(len(every)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,9 +321,9 @@ class PinnedNetwork:
     of `runs` runs, each of at most `max_events` events.
     """
 
-    model: Model
-    properties: tuple[Formula, ...]
-    points: Points
+    model: st.Model
+    properties: tuple[st.Formula, ...]
+    points: st.Points
     satisfied: IntArray
     runs: int
     max_events: int
@@ -292,15 +339,16 @@ def pinned(folder: str | FilePath, reactions: int) -> PinnedNetwork:
     file = FilePath(folder) / f"r{reactions:02d}_m1.json"
     if not file.is_file():
         there = ", ".join(sorted(other.name for other in file.parent.glob("r*_m1.json"))) or "no such file"
-        raise InputError(f"{file} does not exist; the folder has {there}")
+        raise st.InputError(f"{file} does not exist; the folder has {there}")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         low, high = content["space"]
-        space = Space({f"k{place}": Range(low, high, scale="log") for place in range(1, content["dimension"] + 1)})
-        properties = tuple(stl(content["properties"][kind]) for kind in KINDS)
+        names = [f"k{place}" for place in range(1, content["dimension"] + 1)]
+        space = st.Space(dict.fromkeys(names, st.Range(low, high, scale="log")))
+        properties = tuple(st.stl(content["properties"][kind]) for kind in KINDS)
         satisfied = np.array([content["satisfied"][kind] for kind in KINDS], dtype=np.int64)
         network = PinnedNetwork(
-            Model.parse(content["model"]),
+            st.Model.parse(content["model"]),
             properties,
             space.points(content["theta"]),
             satisfied,
@@ -308,12 +356,12 @@ def pinned(folder: str | FilePath, reactions: int) -> PinnedNetwork:
             MAX_EVENTS,
         )
     except KeyError as error:
-        raise InputError(f"{file} has no entry {error}; it is not a pinned network") from None
+        raise st.InputError(f"{file} has no entry {error}; it is not a pinned network") from None
     except (TypeError, ValueError) as error:
-        raise InputError(f"{file} is not a pinned network: {error}") from error
+        raise st.InputError(f"{file} is not a pinned network: {error}") from error
     if satisfied.shape != (len(KINDS), len(network.points)):
-        raise InputError(f"{file} has counts of shape {satisfied.shape} for {len(network.points)} points")
+        raise st.InputError(f"{file} has counts of shape {satisfied.shape} for {len(network.points)} points")
     if satisfied.min() < 0 or satisfied.max() > network.runs:
-        raise InputError(f"{file} has counts outside 0 to {network.runs}, its number of runs")
+        raise st.InputError(f"{file} has counts outside 0 to {network.runs}, its number of runs")
     satisfied.setflags(write=False)
     return network

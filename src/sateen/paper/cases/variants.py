@@ -6,16 +6,14 @@ Table 1. `as-stated` is what the paper prints, and the one for everything else. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Final, Literal, TypeAlias, TypeVar
 
-from sateen.core.errors import InputError, nearest
+import sateen as st
 
-if TYPE_CHECKING:
-    from sateen.logic.formula import Formula
-
-__all__ = ["VARIANTS", "Property", "Variant", "in_variant", "property_in_variant"]
+__all__ = ["VARIANTS", "Case", "Property", "Variant", "in_variant", "unknown_name"]
 
 Variant: TypeAlias = Literal["paper-data", "as-stated"]
 VARIANTS: Final[tuple[Variant, ...]] = ("paper-data", "as-stated")
@@ -31,6 +29,23 @@ class Property:
     end: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model of the paper as text, and its property in each variant."""
+
+    text: str
+    properties: Mapping[Variant, Property] = field(hash=False)
+
+    def model(self) -> st.Model:
+        """The model, with the paper's default parameters."""
+        return st.Model.parse(self.text)
+
+    def formula(self, variant: str) -> st.Formula:
+        """The property, as `variant` reads it."""
+        chosen = in_variant(self.properties, variant)
+        return st.stl(chosen.text, end=chosen.end)
+
+
 def in_variant(readings: Mapping[Variant, _T], variant: str) -> _T:
     """The reading that `variant` names.
 
@@ -40,13 +55,12 @@ def in_variant(readings: Mapping[Variant, _T], variant: str) -> _T:
     for name, reading in readings.items():
         if name == variant:
             return reading
-    hint = nearest(str(variant), readings) or f"there are {' and '.join(readings)}"
-    raise InputError(f"{variant!r} is no variant of this case; {hint}")
+    raise unknown_name(f"{variant!r} is no variant of this case", variant, readings)
 
 
-def property_in_variant(readings: Mapping[Variant, Property], variant: str) -> Formula:
-    """The formula of the reading that `variant` names."""
-    from sateen.logic.parser import stl
-
-    chosen = in_variant(readings, variant)
-    return stl(chosen.text, end=chosen.end)
+def unknown_name(complaint: str, name: str, known: Iterable[str]) -> st.InputError:
+    """The error about an unknown name: with the nearest of the known ones, or with all of them."""
+    names = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), names, n=1)
+    hint = f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(names.values())}"
+    return st.InputError(f"{complaint}; {hint}")

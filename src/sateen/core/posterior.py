@@ -1,0 +1,366 @@
+"""Everything that a posterior can do, with a default or a clear refusal where its class cannot.
+
+A posterior of one's own needs only `space` and `predict`. `complete` gives it the other abilities, so that calibration,
+planning, scoring, studies and reports can use any posterior alike; `fit_learner` does so with what a learner fits.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final
+
+import numpy as np
+
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.prediction import Claim, Learner, Posterior, Prediction, Training, drawn_uniformly
+from sateen.core.progress import SILENT, Progress
+from sateen.core.record import UNKNOWN, Record
+from sateen.core.registry import call_provider
+from sateen.core.seeds import stream
+from sateen.core.space import Points, Scale, Space
+from sateen.core.types import File, FloatArray
+
+__all__ = ["CompletedPosterior", "FullPosterior", "beta_quantiles", "complete", "fit_learner", "training_of"]
+
+_IMPORTANCE_POINTS: Final = 1024
+_STEP: Final = 1.0 / 256.0  # of a range, for differences
+_BY_LEARN: Final = "fit it by st.learn(observations, learner=..., seed=...), which keeps it"
+_NEVER: Final = 1e-18  # a variance of f, or a distance of its mean from 0 and 1, below which f counts as known
+
+
+class FullPosterior(ABC):
+    """A posterior with every ability; a class of posteriors overrides the defaults that it can do better than."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The name of the learner in files and on the command line, such as "svi-gp"."""
+
+    @property
+    @abstractmethod
+    def recipe(self) -> Learner:
+        """The learner, with its settings; `recipe.fit(observations, seed=...)` fits it to others."""
+
+    @property
+    @abstractmethod
+    def training(self) -> Training:
+        """What it learned from: `training.observations`, and their `training.fingerprint`."""
+
+    @property
+    @abstractmethod
+    def record(self) -> Record:
+        """How the fit went."""
+
+    @property
+    @abstractmethod
+    def space(self) -> Space:
+        """Where it predicts."""
+
+    @abstractmethod
+    def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
+        """Mean, standard deviation and credible interval of f at points, a dict, an array or a data frame."""
+
+    @property
+    def seconds_per_run(self) -> float:
+        """How long one simulated run took in training; NaN where that is not known."""
+        observations = self.training.observations
+        runs = int(observations.trials.sum())
+        return observations.seconds / runs if observations.seconds > 0 and runs else float("nan")
+
+    def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
+        """`n` joint draws of f at the points, a row each; the same seed gives the same draws.
+
+        By default f at each point has the Beta distribution with the predicted mean and standard deviation, and a draw
+        takes the same quantile at all points: as if f were everywhere too high or too low together.
+        """
+        check_draws(n)
+        prediction = self.predict(points, extrapolate=extrapolate)
+        shares = stream(seed, "sample").uniform(size=(n, 1))
+        return beta_quantiles(prediction.mean, prediction.std, shares)
+
+    def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
+        """The derivatives of the mean by each varying parameter, a row for each point, a column for each name.
+
+        By default they are differences over 1/128 of each range, on one side only at the ends of the range.
+        """
+        theta = self._points(points, extrapolate).theta
+        slopes = np.zeros(theta.shape)
+        for column, range_ in enumerate(self.space.ranges.values()):
+            ends = []
+            for sign in (-1.0, 1.0):
+                moved = theta.copy()
+                unit = range_.to_unit(theta[:, column]) + sign * 2.0 * _STEP
+                moved[:, column] = range_.from_unit(unit if extrapolate else np.clip(unit, -1.0, 1.0))
+                ends.append((moved[:, column], self.predict(moved, extrapolate=extrapolate).mean))
+            (low, below), (high, above) = ends
+            slopes[:, column] = (above - below) / (high - low)
+        return slopes
+
+    def importance(self) -> dict[str, float]:
+        """Which parameters matter, the most important first: how steeply the mean changes with each, on average.
+
+        The root mean square, over a fixed design that fills the space, of the derivative of the mean by the parameter
+        when its whole range, on the scale the learner uses, has the length 1. Nothing is drawn at random. Parameters
+        that cannot affect the verdict have 0.
+        """
+        points = self.space.sobol(_IMPORTANCE_POINTS, seed=0) if self.space.names else self.space.points({})
+        slopes, scales = self.gradient(points), self._scales()
+        steepness = {}
+        for column, (name, range_) in enumerate(self.space.ranges.items()):
+            theta = points.theta[:, column]
+            length = np.log(range_.high / range_.low) * theta if scales[name] == "log" else range_.high - range_.low
+            steepness[name] = float(np.sqrt(np.mean((slopes[:, column] * length) ** 2)))
+        return dict(sorted(steepness.items(), key=lambda item: -item[1]))
+
+    def kl(self) -> float:
+        """How far it is, in nats, from a prior that has not seen `unseen_by_prior`; refused where there is no prior."""
+        raise InputError(
+            f"{self.kind} has no prior for kl(); use bound_error(method='betting'), which needs none, or learn with "
+            "SVIBNN, or with a Gaussian process and split=0.3"
+        )
+
+    @property
+    def unseen_by_prior(self) -> Observations:
+        """The training observations that the prior of `kl` does not depend on, which PAC-Bayes bounds rest on."""
+        return self.training.observations[:0]
+
+    def save(self, file: File) -> None:
+        """Write one safe file (safetensors, with JSON inside), which `st.load` reads back."""
+        call_provider("save posterior", self, file)
+
+    def plot(self, ax: object = None) -> object:
+        """Draw the mean and its 95 % intervals over one parameter, or the mean over two."""
+        if len(self.space) not in (1, 2):
+            raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary: {self.space!r}")
+        return self.predict(self.space.grid(200 if len(self.space) == 1 else 50)).plot(ax=ax)
+
+    def _scales(self) -> dict[str, Scale]:
+        """The scale of each parameter on which `importance` takes its range."""
+        return {name: range_.scale for name, range_ in self.space.ranges.items()}
+
+    def _points(self, points: object, extrapolate: bool) -> Points:
+        """The points, checked; Points of the same space keep their design."""
+        if isinstance(points, Points) and not extrapolate and points.space == self.space:
+            inside = self.space.contains(points.theta)
+            if inside.all():
+                return points
+        return self.space.points(points, extrapolate=extrapolate)
+
+    def __repr__(self) -> str:
+        observations = self.training.observations
+        marks = "" if self.record.converged else f"; {self.record.verdict}"
+        return f"<Posterior {self.kind} over {self.space!r} from {len(observations):,} points{marks}>"
+
+    def _repr_html_(self) -> str:
+        ranked = ", ".join(f"{name} {share:.3g}" for name, share in self.importance().items())
+        lines = [repr(self), str(self.record), f"steepness by parameter: {ranked}" if ranked else ""]
+        return "<p>" + "<br>".join(escape(line) for line in lines if line) + "</p>"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CompletedPosterior(FullPosterior):
+    """A posterior of one's own, `belief`, with what was known when it was fitted; its own abilities come first."""
+
+    belief: Posterior
+    learner: Learner | None = None
+    observations: Observations | None = None
+    seed: int | None = None
+    name: str = ""
+    fitted: Record | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name of the learner, or of the class of the posterior where no learner is known."""
+        return self.name or str(getattr(self.belief, "kind", type(self.belief).__name__))
+
+    @property
+    def recipe(self) -> Learner:
+        """The learner that fitted it; refused where it is not known."""
+        recipe: Learner | None = getattr(self.belief, "recipe", self.learner)
+        if recipe is None:
+            raise InputError(f"the posterior {self.kind} does not say which learner fitted it; {_BY_LEARN}")
+        return recipe
+
+    @property
+    def training(self) -> Training:
+        """What it learned from; refused where it is not known."""
+        training: Training | None = getattr(self.belief, "training", None)
+        if training is None and self.observations is not None:
+            training = Training(self.observations)
+        if training is None:
+            raise InputError(f"the posterior {self.kind} does not say what it learned from; {_BY_LEARN}")
+        return training
+
+    @property
+    def record(self) -> Record:
+        """How the fit went, as far as the learner says."""
+        record: Record | None = getattr(self.belief, "record", self.fitted)
+        return record or Record("objective", np.empty(0), np.empty(0), UNKNOWN, float("nan"))
+
+    @property
+    def space(self) -> Space:
+        """Where it predicts."""
+        return self.belief.space
+
+    @property
+    def seconds_per_run(self) -> float:
+        """How long one simulated run took in training; NaN where that is not known."""
+        seconds = getattr(self.belief, "seconds_per_run", None)
+        if seconds is not None:
+            return float(seconds)
+        return float("nan") if training_of(self) is None else FullPosterior.seconds_per_run.fget(self)  # type: ignore[attr-defined]
+
+    def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
+        """What the posterior predicts; a class whose `predict` takes no `extrapolate` is never asked outside."""
+        check_level(level)
+        where = self._points(points, extrapolate)
+        options = {"extrapolate": True} if extrapolate and not self.space.contains(where.theta).all() else {}
+        if options and not _accepts(self.belief.predict, "extrapolate"):
+            raise InputError(f"the posterior {self.kind} does not predict outside its space; leave extrapolate out")
+        prediction: object = self.belief.predict(where, level=level, **options)
+        if not isinstance(prediction, Prediction):
+            what = f"predict of {self.kind} returned a {type(prediction).__name__}, and a Prediction is needed"
+            raise InputError(f"{what}; st.posterior_from makes one from means and standard deviations")
+        return prediction
+
+    def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
+        """The posterior's own draws, or by default those that `FullPosterior.sample` describes."""
+        own = getattr(self.belief, "sample", None)
+        if own is None:
+            return FullPosterior.sample(self, points, n, seed=seed, extrapolate=extrapolate)
+        check_draws(n)
+        return np.asarray(own(self._points(points, extrapolate), n, seed=seed), dtype=np.float64)
+
+    def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
+        """The posterior's own derivatives, or by default differences."""
+        own = getattr(self.belief, "gradient", None)
+        if own is None:
+            return FullPosterior.gradient(self, points, extrapolate=extrapolate)
+        return np.asarray(own(self._points(points, extrapolate)), dtype=np.float64)
+
+    def importance(self) -> dict[str, float]:
+        """The posterior's own ranking, or by default the mean steepness."""
+        own = getattr(self.belief, "importance", None)
+        return FullPosterior.importance(self) if own is None else dict(own())
+
+    def kl(self) -> float:
+        """The posterior's own divergence from its prior; refused where it has none."""
+        own = getattr(self.belief, "kl", None)
+        return FullPosterior.kl(self) if own is None else float(own())
+
+    @property
+    def unseen_by_prior(self) -> Observations:
+        """The training observations that the prior of `kl` does not depend on."""
+        unseen: Observations | None = getattr(self.belief, "unseen_by_prior", None)
+        return self.training.observations[:0] if unseen is None else unseen
+
+    def save(self, file: File) -> None:
+        """Write one file, which `st.load` reads back: by the posterior's own `save`, or to be fitted again on load."""
+        own = getattr(self.belief, "save", None)
+        if own is None:
+            call_provider("save posterior", self, file)
+        else:
+            own(file)
+
+    def __repr__(self) -> str:
+        if training_of(self) is None:
+            return f"<Posterior {self.kind} over {self.space!r}>"
+        return FullPosterior.__repr__(self)
+
+
+def complete(posterior: Posterior) -> FullPosterior:
+    """The posterior with every ability: itself if it has them all, else one that adds what it lacks."""
+    if isinstance(posterior, FullPosterior):
+        return posterior
+    if not isinstance(posterior, Posterior):
+        raise InputError(
+            f"a posterior has `space` and `predict`, and a {type(posterior).__name__} has not; see st.learn"
+        )
+    return CompletedPosterior(posterior)
+
+
+def training_of(posterior: Posterior) -> Training | None:
+    """What a posterior learned from, or None where it does not say."""
+    try:
+        return complete(posterior).training
+    except InputError:
+        return None
+
+
+def fit_learner(
+    learner: Learner,
+    observations: Observations,
+    *,
+    seed: int,
+    progress: Progress = SILENT,
+    checkpoint: File | None = None,
+) -> FullPosterior:
+    """What a learner fits to observations, with every ability; options that its `fit` does not take are left out."""
+    if not isinstance(learner, Learner) or isinstance(learner, type):
+        what = f"the class {learner.__name__}" if isinstance(learner, type) else f"a {type(learner).__name__}"
+        raise InputError(f"a learner is an object with `fit`, such as st.SVIGP(), not {what}", argument="learner")
+    options: dict[str, Any] = {"progress": progress, "checkpoint": checkpoint}
+    accepted = {name: value for name, value in options.items() if _accepts(learner.fit, name)}
+    began = time.perf_counter()
+    posterior = learner.fit(observations, seed=seed, **accepted)
+    if isinstance(posterior, FullPosterior):
+        return posterior
+    if not isinstance(posterior, Posterior):
+        what = f"fit of {type(learner).__name__} returned a {type(posterior).__name__}"
+        raise InputError(f"{what}, and a posterior needs `space` and `predict`; see st.posterior_from")
+    record = Record("objective", np.empty(0), np.empty(0), UNKNOWN, time.perf_counter() - began)
+    name = str(call_provider("learner name", learner))
+    return CompletedPosterior(posterior, learner, observations, int(seed), name, record)
+
+
+def _accepts(function: Callable[..., object], option: str) -> bool:
+    """Whether a function takes a keyword argument of this name."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    return option in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+def check_level(level: float) -> None:
+    """Refuse what is no level."""
+    if not 0 < level < 1:
+        raise InputError(f"level is a probability between 0 and 1, such as 0.95, not {level}")
+
+
+def check_draws(n: int) -> None:
+    """Refuse what is no number of draws."""
+    if n < 1:
+        raise InputError(f"the number of draws is a whole number from 1 up, not {n}")
+
+
+def credible(space: Space, level: float, kind: str) -> Claim:
+    """The claim of a credible interval."""
+    return Claim("probability", "credible", level, drawn_uniformly(space), by=kind)
+
+
+def beta_quantiles(mean: FloatArray, std: FloatArray, share: float | FloatArray) -> FloatArray:
+    """Quantiles of the Beta distributions with these means and standard deviations; known values are themselves.
+
+    A standard deviation that no distribution on [0, 1] with the mean has is taken as the largest that a Beta has.
+
+    >>> beta_quantiles(np.array([0.5]), np.array([1 / 12**0.5]), 0.25).round(6)
+    array([0.25])
+    """
+    from scipy.special import betaincinv
+
+    mean = np.clip(mean, 0.0, 1.0)
+    largest = mean * (1.0 - mean)
+    variance = np.minimum(np.square(std), 0.999 * largest)
+    known = (variance < _NEVER) | (largest < _NEVER)
+    total = np.where(known, 1.0, largest / np.where(known, 1.0, variance) - 1.0)
+    inside = np.where(known, 0.5, mean)
+    return np.asarray(np.where(known, mean, betaincinv(inside * total, (1.0 - inside) * total, share)))

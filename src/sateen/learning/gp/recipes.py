@@ -1,0 +1,248 @@
+"""The Gaussian-process learners: their settings and checks. Light to import; `fit` loads the inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.progress import SILENT, Progress
+from sateen.core.types import File
+from sateen.learning.settings import (
+    Device,
+    InputScale,
+    KernelName,
+    Link,
+    Precision,
+    check_flag,
+    check_number,
+    check_whole,
+    check_word,
+    normalise_fields,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sateen.learning.gp.posterior import GPPosterior
+
+__all__ = ["EPGP", "SVIGP", "FaithfulSVIGP", "Hyperparameters"]
+
+Hyperparameters: TypeAlias = Literal["subset", "joint"]
+Rows: TypeAlias = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EPGP:
+    """A Gaussian process with probit link, fitted by expectation propagation.
+
+    `kernel` is "matern" (5/2) or "rbf". At most `inducing` points carry the process: by default 100, 200 or 500 for
+    one, two or more parameters. Inputs are on a scale of length 2; `inputs` says whether log or linear. The evidence
+    decides it with "auto", and finds length scales and variance unless these are given: `length_scales` is a number, or
+    one for each varying parameter. With `split` all that is learned from a random share of the points, and the
+    posterior from the others, so that `kl()` means something. A fit that needs more than `memory` bytes is refused.
+
+    >>> EPGP(kernel="mattern")
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: kernel is 'matern' or 'rbf', not 'mattern'; did you mean matern?
+    """
+
+    posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
+    kernel: KernelName = "matern"
+    inducing: int | None = None
+    inputs: InputScale = "auto"
+    length_scales: float | tuple[float, ...] | None = None
+    variance: float | None = None
+    split: float | None = None
+    memory: float = 4e9
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        _check_prior(self)
+        if isinstance(self.memory, bool) or not isinstance(self.memory, int | float) or not self.memory > 0:
+            raise InputError(f"memory is a number of bytes, such as 4e9, not {self.memory!r}", argument="memory")
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> GPPosterior:
+        """The posterior over f; the same observations and seed give the same one, to the last bit.
+
+        Ctrl-C ends it with the best so far, once there is any; its record says so. With `checkpoint` the kernel is kept
+        in that file as soon as it is found, and a later fit of the same resumes from there.
+        """
+        from sateen.learning.gp.ep_gp import fit
+
+        return fit(self, observations, seed, progress, checkpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SVIGP:
+    """A Gaussian process fitted by natural-gradient variational inference.
+
+    `kernel` is "matern" (5/2) or "rbf", `link` "probit" or "logit". At most `inducing` points carry the process: by
+    default 100, 200 or 500 for one, two or more parameters. They are chosen among the data, and moved to where they
+    serve best with `optimise_inducing`; or they are given, as `inducing_points`, rows of parameter values.
+
+    Every step takes in all of the data, read in blocks when they are many; with `batch` a step takes a random batch of
+    that many points. `passes` limits the passes over the data: by default 50 steps, 1 pass over what is read in
+    blocks, 10 with batches.
+
+    Inputs are on a scale of length 2; `inputs` says whether log or linear. The evidence decides it with "auto", and
+    finds length scales and variance unless these are given: `length_scales` is a number, or one for each varying
+    parameter. At most 4,000 points are used for that, all of them with `hyperparameters="joint"`. With `split` all that
+    is learned from a random share of the points, and the posterior from the others, so that `kl()` means something.
+
+    >>> SVIGP(batch=-5)
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: batch is a whole number from 1 up, not -5
+    """
+
+    posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
+    kernel: KernelName = "matern"
+    link: Link = "probit"
+    inducing: int | None = None
+    inducing_points: Rows | None = None
+    optimise_inducing: bool = False
+    batch: int | None = None
+    passes: int | None = None
+    inputs: InputScale = "auto"
+    length_scales: float | tuple[float, ...] | None = None
+    variance: float | None = None
+    hyperparameters: Hyperparameters = "subset"
+    split: float | None = None
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        _check_prior(self)
+        for name in ("link", "hyperparameters"):
+            check_word(name, getattr(self, name))
+        for name in ("batch", "passes"):
+            check_whole(getattr(self, name), name, 1, optional=True)
+        check_flag("optimise_inducing", self.optimise_inducing)
+        if self.inducing_points is not None:
+            self._check_points(self.inducing_points)
+
+    @classmethod
+    def sparse_vi(cls, inducing_points: npt.ArrayLike, **settings: Any) -> SVIGP:
+        """Sparse variational inference with fixed inducing points, rows of parameter values, and all data at once."""
+        return cls(inducing_points=_rows(inducing_points), **settings)
+
+    @classmethod
+    def faithful(cls, **settings: Any) -> FaithfulSVIGP:
+        """The paper's own SVI-GP, by Adam over mini-batches; to compare with, for it takes minutes to weeks."""
+        return FaithfulSVIGP(**settings)
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> GPPosterior:
+        """The posterior over f; the same observations and seed give the same one, to the last bit.
+
+        Ctrl-C ends it with the best so far, once there is any; its record says so. With `checkpoint` the kernel is kept
+        in that file as soon as it is found, and a later fit of the same resumes from there.
+        """
+        from sateen.learning.gp.svi_gp import fit
+
+        return fit(self, observations, seed, progress, checkpoint)
+
+    def _check_points(self, points: object) -> None:
+        table = _rows(points)
+        if not table or len({len(row) for row in table}) > 1:
+            raise InputError("inducing_points are rows of parameter values, at least one, and all of one length")
+        if self.inducing is not None or self.optimise_inducing:
+            what = "inducing" if self.inducing is not None else "optimise_inducing"
+            raise InputError(f"inducing_points are fixed, so {what} has nothing to choose; leave one of the two out")
+        object.__setattr__(self, "inducing_points", table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaithfulSVIGP:
+    """The paper's SVI-GP: `epochs` of Adam over mini-batches of `batch` points, at `learning_rate`.
+
+    At most `inducing` points are taken from the training set, at random where it has more, and moved with all the rest
+    if `optimise_inducing`. Expectations are taken at `nodes` Gauss-Hermite nodes. `jitter` is added to the diagonal of
+    K_mm; how fast Adam climbs depends on it, and it is that of GPyTorch, which the paper used. With
+    `precision="float32"` all but K_mm and its Cholesky factor is in single precision. Ask `forecast` how long a fit
+    will take.
+
+    >>> FaithfulSVIGP(epochs=0)
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: epochs is a whole number from 1 up, not 0
+    """
+
+    posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
+    epochs: int = 2000
+    batch: int = 100
+    learning_rate: float = 0.001
+    inducing: int = 1000
+    optimise_inducing: bool = True
+    nodes: int = 20
+    jitter: float = 1e-4
+    inputs: InputScale = "linear"
+    device: Device = "auto"
+    precision: Precision = "float64"
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        for name in ("epochs", "batch", "inducing", "nodes"):
+            check_whole(getattr(self, name), name, 1)
+        for name in ("learning_rate", "jitter"):
+            check_number(name, getattr(self, name))
+        for name in ("inputs", "device", "precision"):
+            check_word(name, getattr(self, name))
+        check_flag("optimise_inducing", self.optimise_inducing)
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> GPPosterior:
+        """The posterior over f that `observations` leave; the same seed gives the same one.
+
+        Ctrl-C ends a fit that has made a step with what it has, and the record says so. `checkpoint` names a file that
+        is written at once, every ten seconds and in the end, and from which a fit of the same observations and recipe
+        with the same seed resumes, to the same result; only `epochs` may have been raised meanwhile.
+        """
+        from sateen.learning.gp.faithful import fit
+
+        return fit(self, observations, seed, progress, checkpoint)
+
+    def forecast(self, observations: Observations) -> float:
+        """The seconds that `fit` will take on this machine, estimated from a few steps of it."""
+        from sateen.learning.gp.faithful import forecast
+
+        return forecast(self, observations)
+
+
+def _check_prior(recipe: EPGP | SVIGP) -> None:
+    """Refuse what no prior can be made of."""
+    check_word("kernel", recipe.kernel)
+    check_word("inputs", recipe.inputs)
+    check_whole(recipe.inducing, "inducing", 1, optional=True)
+    if recipe.length_scales is not None:
+        given = recipe.length_scales if isinstance(recipe.length_scales, tuple) else (recipe.length_scales,)
+        if not all(_is_number(scale) and 0 < scale < np.inf for scale in given):
+            expected = "a positive number, or a tuple of one for each varying parameter"
+            raise InputError(f"length_scales is {expected}, not {recipe.length_scales!r}", argument="length_scales")
+    if recipe.variance is not None and not (_is_number(recipe.variance) and 0 < recipe.variance < np.inf):
+        raise InputError(f"variance is a positive number, not {recipe.variance!r}", argument="variance")
+    if recipe.split is not None and not (_is_number(recipe.split) and 0 < recipe.split < 1):
+        share = "the share of points that the prior is learned from, such as 0.3"
+        raise InputError(f"split is {share}, not {recipe.split}", argument="split")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rows(points: Any) -> Rows:
+    try:
+        table = np.array(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 2:
+        raise InputError("inducing_points are rows of parameter values, such as [[0.1, 2.0], [0.2, 3.0]]")
+    return tuple(tuple(row) for row in table.tolist())

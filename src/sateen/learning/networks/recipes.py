@@ -1,0 +1,178 @@
+"""The learners that are neural networks: their settings and checks. Light to import; `fit` loads JAX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from sateen.core.errors import InputError
+from sateen.core.observations import Observations
+from sateen.core.progress import SILENT, Progress
+from sateen.core.types import File
+from sateen.learning.settings import (
+    Activation,
+    Device,
+    InputScale,
+    Link,
+    Precision,
+    check_flag,
+    check_number,
+    check_whole,
+    check_word,
+    normalise_fields,
+)
+
+if TYPE_CHECKING:
+    from sateen.learning.networks.posterior import BNNPosterior, LaplacePosterior
+
+__all__ = ["SVIBNN", "LaplaceNet"]
+
+_CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `quantile_error`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SVIBNN:
+    """A Bayesian neural network d-`width`-`width`-1 with independent normal weights.
+
+    It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
+    `rate`; before that, `pretraining` as many train the deterministic network at which the prior is centred, at
+    `pretraining_rate` and with the prior precision `weight_decay` (None: as many as there are inputs, at most 10). Both
+    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / `width`. Posterior quantiles are those
+    of `draws` networks (None: so many that with 99 % probability no quantile is off by more than `quantile_error` in
+    its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision` is that of numbers.
+
+    >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
+    (736, 1000)
+    >>> SVIBNN(activation="relu")
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: activation is 'silu', 'leaky-relu' or 'tanh', not 'relu'
+    """
+
+    posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:BNNPosterior"
+    width: int = 20
+    activation: Activation = "silu"
+    link: Link = "probit"
+    steps: int | None = 10_000
+    epochs: int | None = None
+    pretraining: int = 8000
+    batch: int = 100
+    rate: float = 0.005
+    pretraining_rate: float = 0.015
+    weight_decay: float | None = None
+    cooling: bool = True
+    prior_scale: float = 1.0
+    draws: int | None = None
+    quantile_error: float = 0.06
+    inputs: InputScale = "auto"
+    device: Device = "auto"
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        for name in ("inputs", "activation", "link", "device", "precision"):
+            check_word(name, getattr(self, name))
+        for name in ("width", "pretraining", "batch"):
+            check_whole(getattr(self, name), name, 1)
+        for name in ("steps", "epochs", "draws"):
+            check_whole(getattr(self, name), name, 1, optional=True)
+        if (self.steps is None) == (self.epochs is None):
+            raise InputError("give steps or epochs, and set the other to None: a fit is as long as one of them says")
+        for name in ("rate", "pretraining_rate", "prior_scale", "quantile_error"):
+            check_number(name, getattr(self, name))
+        check_number("weight_decay", self.weight_decay, zero=True, optional=True)
+        check_flag("cooling", self.cooling)
+
+    @classmethod
+    def faithful(cls) -> SVIBNN:
+        """The paper's settings: leaky ReLU, sigmoid, linear inputs, 500 and then 2000 epochs, constant rates."""
+        return cls(
+            width=30,
+            activation="leaky-relu",
+            link="logit",
+            steps=None,
+            epochs=2000,
+            pretraining=500,
+            rate=0.001,
+            pretraining_rate=0.01,
+            weight_decay=0.0,
+            cooling=False,
+            draws=1000,
+            inputs="linear",
+        )
+
+    @property
+    def number_of_draws(self) -> int:
+        """How many networks are drawn from the posterior when it is fitted."""
+        if self.draws is not None:
+            return self.draws
+        return ceil(log(2.0 / (1.0 - _CONFIDENCE)) / (2.0 * self.quantile_error**2))
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> BNNPosterior:
+        """The posterior over f that `observations` leave; the same seed gives the same one.
+
+        Ctrl-C ends a fit whose deterministic network is trained with what it has, and the record says so. `checkpoint`
+        names a file that is written every ten seconds and in the end, and from which a fit of the same observations and
+        recipe with the same seed resumes, to the same result.
+        """
+        from sateen.learning.networks.svi_bnn import fit
+
+        return fit(self, observations, seed, progress, checkpoint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceNet:
+    """An ensemble of `nets` networks d-`width`-`width`-1, each with the linearised Laplace approximation around it.
+
+    Each is trained for `steps` mini-batches of `batch` points (None: 256, or 512 where there are 300,000 points or
+    more), with steps of `rate` that sink to 0. `weight_decay` is the precision of the normal prior of every weight
+    (None: as many as there are inputs, at least 1 and at most 10). The curvature is summed over `curvature_rows` rows,
+    drawn at random, and scaled to all. Of the belief about the weights, `draws` draws for each network are kept, whose
+    covariance stands for it. `precision` is that of numbers.
+
+    >>> LaplaceNet(nets=0)
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: nets is a whole number from 1 up, not 0
+    """
+
+    posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:LaplacePosterior"
+    nets: int = 4
+    width: int = 32
+    activation: Activation = "silu"
+    link: Link = "probit"
+    steps: int = 15_000
+    batch: int | None = None
+    rate: float = 0.015
+    weight_decay: float | None = None
+    curvature_rows: int = 10_000
+    draws: int = 128
+    inputs: InputScale = "auto"
+    device: Device = "auto"
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        for name in ("inputs", "activation", "link", "device", "precision"):
+            check_word(name, getattr(self, name))
+        for name in ("nets", "width", "steps", "curvature_rows", "draws"):
+            check_whole(getattr(self, name), name, 1)
+        check_whole(self.batch, "batch", 1, optional=True)
+        check_number("rate", self.rate)
+        check_number("weight_decay", self.weight_decay, optional=True)
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> LaplacePosterior:
+        """The posterior over f that `observations` leave; the same seed gives the same one.
+
+        Ctrl-C ends a fit that has made a step with the networks that are trained by then, and the record says so.
+        `checkpoint` names a file that is written every ten seconds and in the end, and from which a fit of the same
+        observations and recipe with the same seed resumes, to the same result.
+        """
+        from sateen.learning.networks.laplace_net import fit
+
+        return fit(self, observations, seed, progress, checkpoint)

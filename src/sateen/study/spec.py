@@ -1,0 +1,153 @@
+"""What a study asks, as data: the model, the space, properties, what to observe, how to learn, what to guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from sateen.core.seeds import stream_seed
+from sateen.core.space import Points, Range, Space
+
+if TYPE_CHECKING:
+    from sateen.core.prediction import Learner
+    from sateen.logic.formula import Formula
+    from sateen.model.model import Model
+    from sateen.sampling.blackbox import Function
+
+__all__ = ["RETURNED", "Calibration", "Design", "GuaranteeSpec", "StudySpec"]
+
+DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
+RETURNED: Final = "what the callable returns"  # in the place of a formula
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Which points are observed, and how many runs are made at each; `points` is per axis for a grid."""
+
+    points: int
+    runs: int
+    design: DesignName
+
+    def drawn(self, space: Space, seed: int) -> Points:
+        """The points themselves."""
+        if self.design == "grid":
+            return space.grid(self.points)
+        draw = {"sobol": space.sobol, "uniform": space.uniform, "latin": space.latin}[self.design]
+        return (draw if space.names else space.uniform)(self.points, seed=seed)
+
+    def size(self, space: Space) -> int:
+        """The points in all."""
+        return int(self.points ** len(space)) if self.design == "grid" else self.points
+
+    def total(self, space: Space) -> int:
+        """The runs in all."""
+        return self.size(space) * self.runs
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the calibration may cost: a `budget` of runs or a `width` for the planner, or `points` with `runs` each."""
+
+    budget: int | None = None
+    width: float | None = None
+    points: int | None = None
+    runs: int | None = None
+
+    @property
+    def design(self) -> Design | None:
+        """The points and runs, if they are given; None where a plan chooses them."""
+        if self.points is None or self.runs is None:
+            return None
+        return Design(self.points, self.runs, "uniform")
+
+
+@dataclass(frozen=True, slots=True)
+class GuaranteeSpec:
+    """The guarantee that is asked for, and `of` which learner's posterior; `confidence` None is marginal."""
+
+    of: str
+    method: str
+    level: float
+    confidence: float | None
+    rank: int | None = None
+    normaliser: str | None = None
+    split: float | None = None
+    allow_trivial: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StudySpec:
+    """What a study asks.
+
+    `properties` are formulas by name, or None for the one property that a callable decides by itself. `learners` are by
+    name, and `settings` what the file sets of each; "default" chooses by the observations. `caps` are those of
+    `observe`. `text` is the file as it was read, `code` the hash of the Python file that a callable stands in.
+    """
+
+    name: str
+    seed: int
+    model: Model | Function
+    space: Space
+    properties: Mapping[str, Formula | None]
+    train: Design
+    test: Design | None
+    calibration: Calibration | None
+    learners: Mapping[str, Learner]
+    settings: Mapping[str, Mapping[str, object]]
+    guarantee: GuaranteeSpec | None
+    caps: Mapping[str, int | float]
+    text: str
+    file: FilePath | None = None
+    address: str = ""
+    code: str = ""
+
+    @property
+    def folder(self) -> FilePath:
+        """Where its result goes by default: `<name>-result`, beside its file."""
+        beside = FilePath() if self.file is None else self.file.parent
+        return beside / f"{self.name}-result"
+
+    def seed_of(self, stage: str) -> int:
+        """The seed of a stage, derived from that of the study by the stage's name."""
+        return stream_seed(self.seed, stage)
+
+    def seeds(self, part: str) -> dict[str, int]:
+        """The seeds of the points and of the runs of a part; those of the calibration are `observe_held_out`'s."""
+        stage = "held-out" if part == "calibrate" else part
+        return {f"{stage} {what}": self.seed_of(f"{stage} {what}") for what in ("points", "runs")}
+
+    def question(self) -> dict[str, object]:
+        """What decides every run of the model or callable, beside the point, the seed and the formula; plain data."""
+        parameters = [
+            [name, [value.low, value.high, value.scale] if isinstance(value, Range) else value]
+            for name, value in self.space.parameters
+        ]
+        source = {"callable": self.address, "code": self.code} if self.address else {"model": str(self.model)}
+        return {**source, "space": parameters, "caps": dict(self.caps)}
+
+    def content(self) -> dict[str, object]:
+        """What it asks, as plain data; without the model, which has its own description."""
+        properties = {
+            name: RETURNED if formula is None else f"{formula}" + (f", up to {formula.end}" if formula.end else "")
+            for name, formula in self.properties.items()
+        }
+        horizons = {name: formula.horizon for name, formula in self.properties.items() if formula is not None}
+        return {
+            "study": self.name,
+            "seed": self.seed,
+            "callable": self.address or None,
+            "space": {
+                name: asdict(value) if isinstance(value, Range) else value for name, value in self.space.parameters
+            },
+            "property": properties,
+            "horizon": horizons or None,
+            "train": asdict(self.train),
+            "test": None if self.test is None else asdict(self.test),
+            "calibrate": None if self.calibration is None else asdict(self.calibration),
+            "caps": dict(self.caps) or None,
+            "learners": {name: dict(settings) for name, settings in self.settings.items()},
+            "guarantee": None if self.guarantee is None else asdict(self.guarantee),
+            "folder": str(self.folder),
+        }
