@@ -244,7 +244,7 @@ def no_import_cycles(house: House) -> Iterator[str]:
 
 def few_modules_have_one_importer(house: House) -> Iterator[str]:
     importers = {name: [other for other, seen in house.graph.items() if name in seen] for name in house.graph}
-    registered = {address for source in house.sources for address in re.findall(r'"(sateen\.[\w.]+):', source.text)}
+    registered = {address for source in house.sources for address in re.findall(r'"(sateen\.[\w.]+)[:"]', source.text)}
     alone = [name for name, found in importers.items() if len(found) == 1 and name not in registered]
     if len(alone) >= MOST_SINGLE_IMPORTERS:
         yield f"src/sateen:1: {len(alone)} modules have a single importer; join some of {', '.join(sorted(alone))}"
