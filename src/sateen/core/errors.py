@@ -190,7 +190,7 @@ class ModelWarning(SateenWarning):
     """A model that is legal but probably not what was meant."""
 
 
-def _remade_error(kind: type[InputError], fields: dict[str, str]) -> InputError:
+def _remade_error(kind: type[InputError], fields: dict[str, object]) -> InputError:
     error = kind.__new__(kind)
     error.__dict__.update(fields)
     error.args = (error.message,)
