@@ -31,7 +31,7 @@ MONITOR = ("tests/logic/test_monitor.py",)
 SETS = ("tests/logic/test_monitor.py", "tests/logic/test_intervals.py")
 PARSER = ("tests/logic/test_parser.py",)
 FORMULA = ("tests/logic/test_formula.py",)
-EXPRESSION = ("tests/core/test_expression.py",)
+EXPRESSION = ("tests/language/test_expression.py",)
 ERRORS = ("tests/core/test_errors.py",)
 MODEL = ("tests/model/test_checks.py", "tests/model/test_model.py", "tests/model/test_reactions.py")
 ENGINE = ("tests/engine/test_simulate.py",)
@@ -159,16 +159,16 @@ MUTANTS = (
     ),
     Mutant(
         "G is the dual of F on one side only",
-        "logic/monitor.py",
-        "return self.both(Not(Eventually(window, Not(operand))))",
-        "return self.both(Not(Eventually(window, operand)))",
+        "logic/formula.py",
+        "return Not(Eventually(self.window, Not(self.operand)))",
+        "return Not(Eventually(self.window, self.operand))",
         MONITOR,
     ),
     Mutant(
         "an empty G is false",
-        "logic/monitor.py",
-        "return self.both(Not(Eventually(window, Not(operand))))",
-        "return self.both(And((Not(Eventually(window, Not(operand))), Eventually(window, Truth(True)))))",
+        "logic/formula.py",
+        "return Not(Eventually(self.window, Not(self.operand)))",
+        "return And((Not(Eventually(self.window, Not(self.operand))), Eventually(self.window, Truth(True))))",
         MONITOR,
     ),
     Mutant(
@@ -209,15 +209,15 @@ MUTANTS = (
     Mutant(
         "instants are rounded to millionths",
         "logic/monitor.py",
-        "self.digits = max(self.digits, 0)",
-        "self.digits = min(max(self.digits, 0), 6)",
+        "self.digits = max(map(digits_after_point, decimals.values()), default=0)",
+        "self.digits = min(max(map(digits_after_point, decimals.values()), default=0), 6)",
         MONITOR,
     ),
     Mutant(
         "equivalence is conjunction",
-        "logic/monitor.py",
-        "return self.both(Or((And((left, right)), And((Not(left), Not(right))))))",
-        "return self.both(And((left, right)))",
+        "logic/formula.py",
+        "return Or((And((self.left, self.right)), And((Not(self.left), Not(self.right)))))",
+        "return And((self.left, self.right))",
         MONITOR,
     ),
     # Text.
@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "a chain of comparisons compares all with the first",
-        "core/grammar.py",
+        "language/grammar.py",
         "yield Operation(symbol, (parts[index - 1], parts[index + 1]))",
         "yield Operation(symbol, (parts[0], parts[index + 1]))",
         PARSER,
@@ -251,7 +251,7 @@ MUTANTS = (
     ),
     Mutant(
         "a subtracted term is added",
-        "core/grammar.py",
+        "language/grammar.py",
         'Operation("-", (term,)) if sign == "-" else term',
         'Operation("-", (term,)) if sign == "+" else term',
         EXPRESSION,
@@ -265,7 +265,7 @@ MUTANTS = (
     ),
     Mutant(
         "brackets around a divisor are not printed",
-        "core/expression.py",
+        "language/expression.py",
         "least = [self.binding + 1] * len(self.operands)",
         "least = [self.binding] * len(self.operands)",
         EXPRESSION,
@@ -287,28 +287,28 @@ MUTANTS = (
     # Arithmetic and models.
     Mutant(
         "floor cuts towards 0",
-        "core/expression.py",
+        "language/expression.py",
         '"floor": np.floor,',
         '"floor": np.trunc,',
         EXPRESSION,
     ),
     Mutant(
         "if takes the other branch",
-        "core/expression.py",
+        "language/expression.py",
         "return (then if holds else otherwise).value(values)",
         "return (otherwise if holds else then).value(values)",
         EXPRESSION,
     ),
     Mutant(
         "emitted or is and",
-        "core/expression.py",
+        "language/expression.py",
         '_SOURCE_MARKS: Final = {"or": "|",',
         '_SOURCE_MARKS: Final = {"or": "&",',
         EXPRESSION,
     ),
     Mutant(
         "mass action counts ordered pairs",
-        "model/reactions.py",
+        "model/reactions_text.py",
         "ways *= taken + 1",
         "ways *= 1",
         MODEL,
@@ -345,8 +345,8 @@ MUTANTS = (
     Mutant(
         "the waiting time has the rate of the first transition",
         "engine/simulate.py",
-        "time += rng.exponential() / total",
-        "time += rng.exponential() / (rates[0] or total)",
+        "jump = time + rng.exponential() / total if total",
+        "jump = time + rng.exponential() / (rates[0] or total) if total",
         CHANCE,
     ),
     Mutant(

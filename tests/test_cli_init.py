@@ -74,7 +74,7 @@ def test_a_study_has_all_that_a_study_needs() -> None:
             "calibrate": {"budget": 100_000},
             "test": {"design": "uniform", "points": 200, "runs": 1000},
         },
-        "learn": {"methods": ["svi-gp", "ep-gp"]},
+        "learn": {"learners": ["svi-gp", "ep-gp"]},
         "guarantee": {"method": "lift", "level": 0.9, "confidence": 0.95},
     }
 
@@ -113,15 +113,15 @@ def test_without_vary_everything_is_proposed_in_comments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dimension", "points", "methods"),
+    ("dimension", "points", "learners"),
     [(1, 128, ["svi-gp", "ep-gp"]), (3, 1024, ["svi-gp", "ep-gp"]), (4, 2048, ["svi-gp"]), (9, 4096, ["svi-gp"])],
 )
-def test_sizes_grow_with_what_varies(dimension: int, points: int, methods: list[str], desk: Path) -> None:
+def test_sizes_grow_with_what_varies(dimension: int, points: int, learners: list[str], desk: Path) -> None:
     names = [f"k{place}" for place in range(dimension)]
     (desk / "wide.sateen").write_text(f"species A = 1\n0 -> A @ {' + '.join(names)}\n", encoding="utf-8")
     vary = [word for name in names for word in ("--vary", f"{name}=0:1")]
     written = study("wide.sateen", *vary, "-p", "F[0, 1] A > 1", file="wide.toml")
-    assert (written["observe"]["train"]["points"], written["learn"]["methods"]) == (points, methods)
+    assert (written["observe"]["train"]["points"], written["learn"]["learners"]) == (points, learners)
 
 
 def test_constants_of_a_model_are_kept_and_those_of_a_property_are_put_in() -> None:

@@ -237,6 +237,59 @@ def test_ctrl_c_while_fitting_keeps_the_best_so_far(folder: Path, tmp_path: Path
     assert posterior.record.verdict in sateen("inspect", target).stdout
 
 
+OWN = """
+import sateen as st
+
+class Flat:
+    \"\"\"Learns one probability for all parameters.\"\"\"
+
+    def __init__(self, width: float = 0.1) -> None:
+        self.width = width
+
+    def fit(self, observations, *, seed):
+        mean = observations.satisfied.sum() / observations.trials.sum()
+        flat = lambda theta: (0 * theta[:, 0] + mean, 0 * theta[:, 0] + self.width)
+        return st.posterior_from(flat, observations, learner=self, seed=seed)
+"""
+
+
+class TestLearnersOfOthers:
+    @pytest.fixture(autouse=True)
+    def package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "own_flat.py").write_text(OWN)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    def test_one_learns_predicts_and_is_inspected_like_any_other(self, folder: Path, tmp_path: Path) -> None:
+        target = tmp_path / "f.safetensors"
+        options = ["--learner", "own_flat:Flat", "--set", "width=0.05"]
+        lines = sateen("learn", folder / "line.obs", *options, "-o", target).stdout.splitlines()
+        assert any(line.startswith("own_flat:Flat with width=0.05") for line in lines)
+        (row,) = as_json("predict", target, "--at", "beta=0.5", "--gradient")["points"]
+        known = st.Observations.load(folder / "line.obs")
+        assert row["mean"] == pytest.approx(known.satisfied.sum() / known.trials.sum())
+        assert row["d mean / d beta"] == pytest.approx(0.0)
+        assert as_json("inspect", target)["recipe"] == {"width": 0.05}
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["own_flat:Flta"], "the learner own_flat:Flta cannot be imported"),
+            (["own_flat:Flat", "--set", "widht=1"], "own_flat:Flat has no setting widht; did you mean width?"),
+            (["own_flat:Flat", "--set", "width=wide"], "width=wide: the setting width is of type float"),
+            (
+                ["own_flat:Flat", "--checkpoint", "half.safetensors"],
+                "--checkpoint: the learner own_flat:Flat keeps none",
+            ),
+        ],
+    )
+    def test_what_it_does_not_take_is_refused(
+        self, folder: Path, tmp_path: Path, options: list[str], words: str
+    ) -> None:
+        target = tmp_path / "f.safetensors"
+        done = sateen("learn", folder / "line.obs", "-o", target, "--learner", *options, code=2)
+        assert words in " ".join(done.stderr.split())
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "words"),

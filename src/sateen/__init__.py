@@ -93,7 +93,6 @@ provide(
         "plot prediction": "sateen.plot.learning:prediction",
         "plot record": "sateen.plot.learning:record",
         "learner name": "sateen.learning.registry:learner_name",
-        "follow a run": "sateen.engine.run:follow",
         "update report": "sateen.report.report:update_report",
         "save posterior": "sateen.learning.stored:save",
         "posterior parts": "sateen.learning.stored:posterior_parts",

@@ -22,6 +22,7 @@ from scipy.stats import binom, norm
 from known_functions import LINE, PLANE, observed
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
+from sateen.learning import checkpoint as checkpoints
 from sateen.learning.gp import faithful as faithful_gp
 from sateen.learning.gp import faithful_bound as bounds
 from sateen.learning.gp.recipes import FaithfulSVIGP
@@ -273,13 +274,13 @@ def test_a_checkpoint_is_written_while_the_fit_goes_on(tmp_path: Path, monkeypat
     monkeypatch.setattr(faithful_gp, "_CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(faithful_gp, "_BLOCK_SECONDS", 0.0)
     sizes: list[int] = []
-    write = faithful_gp.write_container
+    write = checkpoints.write_container
 
     def counted(file: Any, kind: str, version: int, content: Any, arrays: Any) -> None:
         sizes.append(content["step"])
         write(file, kind, version, content, arrays)
 
-    monkeypatch.setattr(faithful_gp, "write_container", counted)
+    monkeypatch.setattr(checkpoints, "write_container", counted)
     QUICK.fit(SEEN, seed=3, checkpoint=tmp_path / "fit.safetensors")
     assert sizes == [*range(37), 36]
 
@@ -340,8 +341,8 @@ def test_a_fit_that_runs_away_says_what_to_do() -> None:
         ({"jitter": "small"}, "jitter is a number above 0, not 'small'"),
         ({"inputs": "liner"}, "inputs is 'auto', 'log' or 'linear', not 'liner'; did you mean linear?"),
         ({"optimise_inducing": "yes"}, "optimise_inducing is True or False, not 'yes'"),
-        ({"device": "abacus"}, "device is not 'abacus'; take one of auto, cpu, gpu"),
-        ({"precision": "float16"}, "precision is not 'float16'; did you mean float"),
+        ({"device": "abacus"}, "device is 'auto', 'cpu' or 'gpu', not 'abacus'"),
+        ({"precision": "float16"}, "precision is 'float32' or 'float64', not 'float16'; did you mean float"),
     ],
     ids=str,
 )

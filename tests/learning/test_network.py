@@ -20,15 +20,11 @@ from known_functions import LINE, observed
 from sateen.core.errors import InputError
 from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.networks.network import (
-    Activation,
-    Link,
     Net,
     Rows,
     angle,
     arithmetic,
     blocks,
-    check_number,
-    check_word,
     information,
     jacobian,
     log_likelihood,
@@ -37,6 +33,7 @@ from sateen.learning.networks.network import (
     window_of,
 )
 from sateen.learning.networks.training import first_weights
+from sateen.learning.settings import Activation, Link, check_number, check_word
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6
@@ -108,7 +105,7 @@ def test_the_layers_are_all_the_weights_in_their_order(net: Net) -> None:
 def test_first_weights_keep_the_size_of_what_passes_and_begin_near_a_constant(place: int) -> None:
     """Normal with the variance 2 / inputs of the layer, in the last one a hundredth of it; no biases but the last."""
     net = Net(3, 40)
-    drawn = [net.layers(net.first_weights([7, seed], 0.3))[place] for seed in range(60)]
+    drawn = [net.layers(net.first_weights(np.random.default_rng([7, seed]), 0.3))[place] for seed in range(60)]
     rows = net.shapes[place][0]
     scale = math.sqrt(2 / rows) * (0.1 if place == 2 else 1)
     values = np.concatenate([matrix.ravel() for matrix, _ in drawn]) / scale
@@ -125,13 +122,13 @@ def test_the_first_output_is_near_the_g_of_the_frequency(link: Link) -> None:
     decided = int(seen.trials.sum() - seen.undecided.sum())
     frequency = (seen.satisfied.sum() + 0.5) / (decided + 1)
     net, own = Net(1, 20, "silu", link), sample_of(seen, inputs_of(seen, "linear"))
-    weights = first_weights(net, own, [3], "float64")
+    weights = first_weights(net, own, np.random.default_rng(3), "float64")
     assert weights[-1] == pytest.approx(ndtri(frequency) if link == "probit" else logit(frequency), rel=1e-12)
     g = plain_output(net, weights, own.x)
     assert 0 < np.abs(g - weights[-1]).max() < 0.5
-    assert first_weights(net, own, [3], "float32").dtype == np.float32
-    assert weights.tobytes() == first_weights(net, own, [3], "float64").tobytes()
-    assert weights.tobytes() != first_weights(net, own, [4], "float64").tobytes()
+    assert first_weights(net, own, np.random.default_rng(3), "float32").dtype == np.float32
+    assert weights.tobytes() == first_weights(net, own, np.random.default_rng(3), "float64").tobytes()
+    assert weights.tobytes() != first_weights(net, own, np.random.default_rng(4), "float64").tobytes()
 
 
 @every_link
@@ -287,11 +284,11 @@ def test_a_device_that_is_missing_is_refused_unless_any_will_do() -> None:
 @pytest.mark.parametrize(
     ("name", "word", "said"),
     [
-        ("activation", "silo", "activation is not 'silo'; did you mean silu?"),
-        ("link", "cauchit", "link is not 'cauchit'; take one of probit, logit"),
-        ("device", "abacus", "device is not 'abacus'; take one of auto, cpu, gpu"),
-        ("precision", "float16", "precision is not 'float16'; did you mean float"),
-        ("link", None, "link is not None"),
+        ("activation", "silo", "activation is 'silu', 'leaky-relu' or 'tanh', not 'silo'; did you mean silu?"),
+        ("link", "cauchit", "link is 'probit' or 'logit', not 'cauchit'"),
+        ("device", "abacus", "device is 'auto', 'cpu' or 'gpu', not 'abacus'"),
+        ("precision", "float16", "precision is 'float32' or 'float64', not 'float16'; did you mean float"),
+        ("link", None, "link is 'probit' or 'logit', not None"),
     ],
 )
 def test_a_word_that_a_setting_cannot_be_is_refused_with_those_that_it_can(name: str, word: Any, said: str) -> None:

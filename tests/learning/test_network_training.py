@@ -22,6 +22,8 @@ from known_functions import PLANE, observed
 from sateen.core.errors import InputError
 from sateen.core.progress import SILENT, Progress
 from sateen.files.container import read_container, write_container
+from sateen.learning import checkpoint as checkpoints
+from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.networks import training as network_training
 from sateen.learning.networks.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
@@ -95,7 +97,7 @@ def counted(undecided: float = 0.0) -> Sample:
 def training(
     total: int, progress: Progress = SILENT, checkpoint: Path | None = None, mark: str = "a"
 ) -> Iterator[Trainer]:
-    with arithmetic("cpu", "float64"), Trainer("test", total, progress, checkpoint, mark) as trainer:
+    with arithmetic("cpu", "float64"), Trainer("test", total, progress, Checkpoint.of(checkpoint, mark)) as trainer:
         yield trainer
 
 
@@ -103,7 +105,7 @@ def trained(
     loss: Any, batches: Batches, course: Schedule, start: Any = (0.0,), fixed: Any = NOTHING, seed: int = 1
 ) -> Trained:
     with training(course.steps) as trainer:
-        return trainer.train("it", loss, np.array(start), batches, fixed, course, [seed, 3])
+        return trainer.train("it", loss, np.array(start), batches, fixed, course, np.random.default_rng([seed, 3]))
 
 
 def batches_of(sample: Sample, batch: int, seed: int = 1) -> Batches:
@@ -167,7 +169,7 @@ def test_batches_are_shuffled_by_the_seed_and_keep_the_columns_of_a_row_together
 @pytest.mark.parametrize("undecided", [0.0, 0.4])
 def test_the_loss_is_the_negative_log_posterior_density_for_each_row(undecided: float) -> None:
     sample, net = counted(undecided), Net(2, 3)
-    weights = net.first_weights([5], 0.4)
+    weights = net.first_weights(np.random.default_rng(5), 0.4)
     with arithmetic("cpu", "float64"):
         rows = rows_of(sample, "float64")
         loss = CountLoss(net, window_of(sample))
@@ -183,7 +185,7 @@ def test_the_loss_is_the_negative_log_posterior_density_for_each_row(undecided: 
 def test_the_mean_over_all_batches_is_the_loss_of_all_rows(batch: int) -> None:
     """Hence mini-batches are unbiased: the fit is scaled by N / batch beside a prior that counts once."""
     net, loss = Net(2, 3), CountLoss(Net(2, 3), 0)
-    batches, weights = batches_of(counted(), batch), net.first_weights([5], 0.4)
+    batches, weights = batches_of(counted(), batch), net.first_weights(np.random.default_rng(5), 0.4)
     with arithmetic("cpu", "float64"):
         value = jax.jit(lambda rows: jax.value_and_grad(loss)(jnp.asarray(weights), rows, None, 0.3))
         whole, slope = value(rows_of(counted(), "float64"))
@@ -195,7 +197,7 @@ def test_the_mean_over_all_batches_is_the_loss_of_all_rows(batch: int) -> None:
 def test_training_with_a_batch_of_all_rows_is_adam_on_all_of_them() -> None:
     """In whatever order they stand, and whatever more is asked for than there are."""
     net, loss, steps = Net(2, 3), CountLoss(Net(2, 3), 0), 60
-    start, course = net.first_weights([5], 0.4), Schedule(steps, 0.05)
+    start, course = net.first_weights(np.random.default_rng(5), 0.4), Schedule(steps, 0.05)
     found = trained(loss, batches_of(counted(), 10), course, start, np.array(0.3))
     more = trained(loss, batches_of(counted(), 5000), course, start, np.array(0.3), seed=8)
     assert more.parameters.tobytes() == found.parameters.tobytes()
@@ -255,7 +257,8 @@ def test_the_size_of_the_blocks_changes_no_bit(seconds: float, monkeypatch: pyte
     monkeypatch.setattr(network_training, "_BLOCK_SECONDS", seconds)
     watcher = Watcher()
     with training(90, watcher) as trainer:
-        found = trainer.train("it", Bowl(), np.array(start), batches_of(numbered(7), 3), centre, course, [1, 3])
+        batches, chance = batches_of(numbered(7), 3), np.random.default_rng([1, 3])
+        found = trainer.train("it", Bowl(), np.array(start), batches, centre, course, chance)
     assert found.parameters.tobytes() == usual.parameters.tobytes()
     assert found.losses.tobytes() == usual.losses.tobytes()
     assert watcher.told == [("test", 90, "steps")]
@@ -267,9 +270,8 @@ def two_things(trainer: Trainer) -> list[Trained]:
     """Bowls of 20 and 30 steps, the second only if the first was not interrupted."""
     found, batches = list[Trained](), batches_of(numbered(7), 3)
     for name, steps in {"one": 20, "other": 30}.items():
-        found.append(
-            trainer.train(name, Bowl(), np.array([3.0]), batches, np.array([1.0]), Schedule(steps, 0.1), [1, steps])
-        )
+        course, chance = Schedule(steps, 0.1), np.random.default_rng([1, steps])
+        found.append(trainer.train(name, Bowl(), np.array([3.0]), batches, np.array([1.0]), course, chance))
         if trainer.interrupted:
             break
     return found
@@ -312,13 +314,13 @@ def test_ctrl_c_before_the_first_step_leaves_the_start() -> None:
 def test_a_checkpoint_is_written_while_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_training, "_CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)
-    file, write, written = tmp_path / "half.safetensors", network_training.write_container, list[dict[str, int]]()
+    file, write, written = tmp_path / "half.safetensors", checkpoints.write_container, list[dict[str, int]]()
 
     def noticed(file: Any, kind: str, version: int, content: Any, arrays: Any) -> None:
         written.append(dict(content["done"]))
         write(file, kind, version, content, arrays)
 
-    monkeypatch.setattr(network_training, "write_container", noticed)
+    monkeypatch.setattr(checkpoints, "write_container", noticed)
     with training(50, checkpoint=file) as trainer:
         two_things(trainer)
     each = [{"one": done} for done in range(1, 21)] + [{"one": 20, "other": done} for done in range(1, 31)]

@@ -9,6 +9,8 @@ from scipy.special import ndtr
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Space
+from sateen.learning.gp.recipes import EPGP, SVIGP, FaithfulSVIGP
+from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
 from sateen.learning.scale import choose_inputs, choose_scale, scales_differ
 
 
@@ -88,6 +90,6 @@ def test_only_some_of_many_rows_are_looked_at_and_the_seed_says_which():
 
 
 def test_an_unknown_scale_is_refused_with_a_hint():
-    obs = observed(DECADES, lambda k: k)
-    with pytest.raises(InputError, match="did you mean linear"):
-        choose_inputs(obs, "lineer", 1)
+    for recipe in (EPGP, SVIGP, FaithfulSVIGP, SVIBNN, LaplaceNet):
+        with pytest.raises(InputError, match="did you mean linear"):
+            recipe(inputs="lineer")

@@ -23,12 +23,13 @@ import sateen as st
 from known_functions import LINE, observed
 from sateen.core.errors import InputError
 from sateen.learning.inputs import inputs_of, sample_of
-from sateen.learning.networks import svi_bnn, svi_bnn_posterior
+from sateen.learning.networks import posterior as network_posterior
+from sateen.learning.networks import svi_bnn
 from sateen.learning.networks import training as network_training
 from sateen.learning.networks.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
+from sateen.learning.networks.posterior import BNNPosterior
 from sateen.learning.networks.recipes import SVIBNN
 from sateen.learning.networks.svi_bnn import Bound, divergence, noisy_output
-from sateen.learning.networks.svi_bnn_posterior import BNNPosterior
 from sateen.learning.networks.training import Batches, Trainer
 from watchers import Watcher
 
@@ -323,7 +324,7 @@ def test_prediction_draws_nothing_and_needs_no_company() -> None:
 def test_prediction_in_blocks_is_prediction_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     points = LINE.grid(150)
     whole = fitted().predict(points)
-    monkeypatch.setattr(svi_bnn_posterior, "_ROWS", 64)
+    monkeypatch.setattr(network_posterior, "_ROWS", 64)
     parts = fitted().predict(points)
     for name in ("mean", "std", "lower", "upper"):
         assert np.allclose(getattr(parts, name), getattr(whole, name), rtol=1e-9)
@@ -507,8 +508,8 @@ def test_what_is_no_set_of_weights_is_refused(name: str) -> None:
         ({"prior_scale": "wide"}, "prior_scale is a number above 0, not 'wide'"),
         ({"weight_decay": -1.0}, "weight_decay is a number from 0 up, not -1.0"),
         ({"cooling": "yes"}, "cooling is True or False, not 'yes'"),
-        ({"activation": "relu"}, "activation is not 'relu'; "),
-        ({"link": "probability"}, "link is not 'probability'; "),
+        ({"activation": "relu"}, "activation is 'silu', 'leaky-relu' or 'tanh', not 'relu'"),
+        ({"link": "probability"}, "link is 'probit' or 'logit', not 'probability'; "),
         ({"inputs": "liner"}, "inputs is 'auto', 'log' or 'linear', not 'liner'; did you mean linear?"),
     ],
     ids=str,

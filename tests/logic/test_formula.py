@@ -24,11 +24,13 @@ from sateen.logic.formula import (
     Node,
     Not,
     Or,
+    Truth,
     Until,
     subformulas,
 )
+from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
-from strategies import formulas, nodes, windows
+from strategies import formulas, nodes, random_pairs, windows
 
 
 @pytest.mark.parametrize(
@@ -233,3 +235,43 @@ def test_brackets_stand_where_they_must_and_beside_until_for_the_reader() -> Non
 def test_windows_keep_every_digit(low: float, high: float) -> None:
     low, high = sorted((low, high))
     assert stl(f"F{Interval(low, high)} x > 0").root.window == Interval(low, high)  # type: ignore[attr-defined]
+
+
+@given(nodes())
+def test_the_core_has_no_derived_operator_and_the_same_horizon(node: Node) -> None:
+    assert all(part.meaning is part for part in subformulas(node.core))
+    assert all(isinstance(part, Truth | Atom | Not | And | Or | Eventually | Until) for part in subformulas(node.core))
+    assert Formula(node.core).horizon == Formula(node).horizon
+    assert node.core.core == node.core
+
+
+def test_the_core_has_the_same_verdict() -> None:
+    for formula, path in random_pairs(seed=12, count=300):
+        assert monitor(Formula(formula.root.core, formula.end), path) is monitor(formula, path), f"{formula} on {path}"
+
+
+@given(nodes())
+def test_a_node_is_rebuilt_with_changed_children(node: Node) -> None:
+    assert node.mapped(lambda child: child) == node
+    assert node.mapped(Not).children == tuple(map(Not, node.children))
+    assert type(node.mapped(Not)) is type(node)
+
+
+def test_joining_leaves_out_truth_values() -> None:
+    x, y, true, false = stl("x > 0").root, stl("y > 0").root, Truth(True), Truth(False)
+    assert And.of([x, true, y]) == And((x, y))
+    assert And.of([x, true]) == x
+    assert And.of([true, true]) == true
+    assert And.of([x, false]) == false
+    assert Or.of([x, false, y]) == Or((x, y))
+    assert Or.of([x, true]) == true
+    assert Or.of([false]) == false
+
+
+def test_a_double_negation_is_none() -> None:
+    x = stl("x > 0").root
+    assert (x.negation, Not(x).negation, Truth(True).negation) == (Not(x), x, Truth(False))
+
+
+def test_all_that_measures_time_is_listed() -> None:
+    assert stl("G[1, inf) (x(t-3) > 0 U[0, 5] y > 0)", end=8).measures == [1.0, 0.0, 5.0, 3.0, 8.0]

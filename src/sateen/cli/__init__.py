@@ -84,9 +84,8 @@ class Commands(click.Group):
         except (ImportError, AttributeError) as error:
             raise InputError(f"the command {cmd_name} cannot be loaded: {error}") from None
         if not isinstance(command, click.Command):
-            raise InputError(
-                f"the command {cmd_name} cannot be loaded: {COMMANDS.address(cmd_name)} is not one of click"
-            )
+            address = COMMANDS.address(cmd_name)
+            raise InputError(f"the command {cmd_name} cannot be loaded: {address} is not a click command")
         return command
 
     def resolve_command(

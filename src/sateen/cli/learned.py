@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 import sateen as st
 from sateen.cli.output import range_text, table
-from sateen.core.posterior import complete
 from sateen.core.text import values_text
-from sateen.learning.registry import settings_content
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
@@ -41,6 +39,8 @@ def learned_lines(posterior: FullPosterior) -> Iterator[str]:
 
 def learned_content(posterior: FullPosterior) -> dict[str, object]:
     """The same as plain data; JSON has no NaN."""
+    from sateen.learning.registry import settings_content
+
     observed, record = posterior.training.observations, posterior.record
     last = float(record.values[-1]) if len(record.values) else math.nan
     return {
@@ -69,18 +69,26 @@ def guarantee_lines(guarantee: st.Guarantee) -> Iterator[str]:
     yield f"{guarantee.method}: {guarantee.claim}"
     yield str(guarantee.calibration)
     yield ""
-    yield from learned_lines(complete(guarantee.posterior))
+    yield from learned_lines(_posterior(guarantee))
 
 
 def guarantee_content(guarantee: st.Guarantee) -> dict[str, object]:
     """The same as plain data."""
     about = {"method": guarantee.method, "claim": guarantee.claim.content()}
     calibration = asdict(guarantee.calibration)
-    return {**about, "calibration": calibration, "posterior": learned_content(complete(guarantee.posterior))}
+    return {**about, "calibration": calibration, "posterior": learned_content(_posterior(guarantee))}
+
+
+def _posterior(guarantee: st.Guarantee) -> FullPosterior:
+    from sateen.core.posterior import complete
+
+    return complete(guarantee.posterior)
 
 
 def _settings(recipe: st.Learner) -> str:
     """The settings of a learner that differ from their defaults, if it has defaults."""
+    from sateen.learning.registry import settings_content
+
     settings = settings_content(recipe)
     try:
         usual = settings_content(type(recipe)())

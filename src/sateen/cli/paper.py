@@ -85,7 +85,13 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, metavar="S",
               help="Use a share of the points only, to try it.")  # fmt: skip
 @click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
-@click.option("--suffix", type=click.Choice([".png", ".svg", ".pdf"]), default=".svg", show_default=True)
+@click.option(
+    "--suffix",
+    type=click.Choice([".png", ".svg", ".pdf"]),
+    default=".svg",
+    show_default=True,
+    help="Format of figures.",
+)
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; by default all processors."
 )
@@ -139,7 +145,6 @@ def paper(
     content: dict[str, object] = {"parts": list(parts), "seed": seed}
     files: list[str] = []
     if learned:
-        from sateen.paper.figures import draw
         from sateen.paper.reproduction import Reproduction
 
         reproduction = Reproduction(
@@ -157,7 +162,7 @@ def paper(
         if not dry_run:
             with _saying_how_to_resume():
                 findings = reproduction.run()
-            files += [str(file) for file in (*reproduction.write(findings), *draw(reproduction, findings, suffix))]
+            files += [str(file) for file in (*reproduction.write(findings), *reproduction.draw(findings, suffix))]
             _say_spent(reproduction)
             content |= {**findings.content(), "spent": dict(reproduction.spent)}
             if not as_json:

@@ -15,7 +15,6 @@ from sateen.cli.options import JSON, PLOT, pairs, written
 from sateen.cli.output import draw, say, shortened, show, writing
 from sateen.cli.sources import load_learned, reading
 from sateen.core.errors import InputError
-from sateen.core.posterior import complete
 from sateen.core.text import percent
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ def predict(
     sateen predict sir.safetensors --at beta=0.12 --at beta=0.2 --level 0.9
     sateen predict sir.safetensors --grid 200 -o sir.csv --plot sir.svg
     """
+    from sateen.core.posterior import complete
+
     if sum((bool(at), points is not None, grid is not None)) != 1:
         raise click.UsageError("where? Give one of --at beta=0.12, --points FILE.csv and --grid N")
     loaded = load_learned(file)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol, runtime_checkable
 
-__all__ = ["SILENT", "Progress"]
+__all__ = ["SILENT", "Progress", "working"]
 
 
 @runtime_checkable
@@ -44,3 +46,13 @@ class _Silent:
 
 
 SILENT: Final[Progress] = _Silent()
+
+
+@contextmanager
+def working(progress: Progress, label: str, total: int, unit: str) -> Iterator[None]:
+    """A piece of work, from its start to its finish, also after an error or Ctrl-C."""
+    progress.start(label, total, unit)
+    try:
+        yield
+    finally:
+        progress.finish()

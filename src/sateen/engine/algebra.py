@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from sateen.core.errors import FormulaError
-from sateen.engine.questions import core_form, earliest, has_bounds, state_condition, tick_digits
+from sateen.engine.questions import core_form, earliest, state_condition, tick_digits
 from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
@@ -45,8 +45,8 @@ class Logged:
     @cached_property
     def last_time(self) -> float:
         """The latest time that ticks can tell, where the horizon is infinite; runs go no further."""
-        if math.isfinite(self.horizon) or not any(map(has_bounds, self.formulas)):
-            return math.inf
+        if math.isfinite(self.horizon) or not any(any(formula.measures) for formula in self.formulas):
+            return math.inf  # nothing measures time, so only the order of events matters
         return 2.0**56 / 10.0 ** max(map(tick_digits, self.formulas))
 
     def looks(self) -> list[float]:

@@ -13,28 +13,25 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from sateen.core.errors import ExactError, SimulationError
 from sateen.core.text import number_text
 from sateen.core.types import FloatArray, IntArray
+from sateen.engine.events import BoolArray, columns
 from sateen.language.expression import Value
 from sateen.model.model import Model, Transition
 
 __all__ = [
-    "BoolArray",
     "Chain",
     "Environment",
-    "columns",
     "explore",
     "explore_from",
     "reachable",
     "shown",
 ]
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Environment: TypeAlias = Mapping[str, Value]
 Stop: TypeAlias = Callable[[Environment, int], BoolArray]
 Settle: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -104,11 +101,6 @@ def explore_from(
     return explorer.chain(), places
 
 
-def columns(model: Model, states: FloatArray) -> dict[str, FloatArray]:
-    """The states as a value, or an array of values, for each variable."""
-    return dict(zip(model.species, np.ascontiguousarray(states.T), strict=True))
-
-
 def shown(model: Model, state: FloatArray, values: Mapping[str, float]) -> str:
     """A state and the parameters, as an error names them."""
     where = ", ".join(f"{name} = {number_text(count)}" for name, count in zip(model.species, state, strict=True))
@@ -121,8 +113,8 @@ def reachable(size: int, sources: IntArray, targets: IntArray, roots: IntArray) 
     origin = np.full(len(roots), size)  # one node more, which leads to all roots
     places = (np.concatenate([sources, origin]), np.concatenate([targets, roots]))
     graph = csr_array((np.ones(len(places[0])), places), shape=(size + 1, size + 1))
-    found = breadth_first_order(graph, size, return_predecessors=False)
-    return np.sort(found[found < size]).astype(np.int64)
+    nodes = breadth_first_order(graph, size, return_predecessors=False)
+    return np.sort(nodes[nodes < size]).astype(np.int64)
 
 
 class _Explorer:

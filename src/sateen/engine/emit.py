@@ -2,7 +2,7 @@
 
 The generated function `run` advances W lanes one event at a time in a loop that the compiler turns into vector
 instructions: all that a lane knows stands in one flat array F, at `F[l + offset]`, so that nothing can overlap. What
-is rare (a lane that ends, is filled anew, or has something to log) is left to a scalar tail. A trajectory is fixed by
+is rare (a lane that ends, is filled again, or has something to log) is left to a scalar tail. A trajectory is fixed by
 (seed, point, run) alone, whatever lane, chunk or thread it runs in.
 
 Source is made from expression trees only; no text of a user's stands in it.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from sateen.engine.algebra import algebra_source
@@ -41,6 +42,7 @@ class KernelSource:
     last_time: float
 
 
+@cache
 def kernel_source(
     model: Model,
     formulas: tuple[Formula, ...],

@@ -178,7 +178,7 @@ def sets_shape(lanes: Lanes) -> str:
 
 
 def tail(lanes: Lanes) -> list[str]:
-    """What happens between the loops over lanes: those that stopped, or are due, are judged and filled anew."""
+    """What happens between the loops over lanes: those that stopped, or are due, are judged and filled again."""
     act, stop = lanes.slot("act"), lanes.slot("stop")
     lines = [
         "  while True:",

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import SimulationError
 from sateen.core.text import number_text, values_text
+from sateen.core.types import FloatArray
+from sateen.language.expression import Value
 from sateen.model.model import CLOCK, Model
 
-__all__ = ["MOST_ROUNDS", "TINY", "Events", "blamed", "just_after"]
+__all__ = ["MOST_ROUNDS", "TINY", "BoolArray", "Events", "blamed", "columns", "just_after"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_ROUNDS: Final = 1000  # at one instant
 TINY: Final = 1e-300  # just after time 0: the least double would do, but some processors take it for 0
@@ -59,9 +60,9 @@ class Events:
         `clock` is the time that the triggers read, and `when` how an error names it.
         """
         for rounds in range(MOST_ROUNDS + 1):
-            said = self.say(rows, clock)
-            fires = said & ~held
-            held = said
+            truth = self.say(rows, clock)
+            fires = truth & ~held
+            held = truth
             if not fires.any():
                 return rows, held
             if rounds < MOST_ROUNDS:
@@ -72,16 +73,16 @@ class Events:
     def say(self, rows: FloatArray, clock: float) -> BoolArray:
         """What every trigger says in every state when the clock shows this time."""
         environment = {**self._environment(rows), CLOCK: clock}
-        said = np.empty((len(self.model.events), len(rows)), dtype=np.bool_)
-        for line, event in zip(said, self.model.events, strict=True):
+        truth = np.empty((len(self.model.events), len(rows)), dtype=np.bool_)
+        for line, event in zip(truth, self.model.events, strict=True):
             line[:] = event.trigger.evaluate(environment)
-        return said
+        return truth
 
     def ahead(self, rows: FloatArray, time: float) -> float:
         """The next threshold of the clock after `time` in any of the states; infinite if there is none."""
         environment = self._environment(rows)
-        found = [np.broadcast_to(side.evaluate(environment), len(rows)) for side in self.thresholds]
-        return min((float(each) for side in found for each in side if each > time), default=math.inf)
+        edges = [np.broadcast_to(side.evaluate(environment), len(rows)) for side in self.thresholds]
+        return min((float(each) for side in edges for each in side if each > time), default=math.inf)
 
     def _after_round(self, rows: FloatArray, fires: BoolArray, when: str) -> FloatArray:
         """The states after one round: all values are computed, then assigned in the order of the events."""
@@ -99,8 +100,13 @@ class Events:
                 after[where, place] = given + 0.0  # -0 becomes 0: equal states have equal bytes
         return after
 
-    def _environment(self, rows: FloatArray) -> dict[str, Any]:
-        return {**self.values, **dict(zip(self.model.species, np.ascontiguousarray(rows.T), strict=True))}
+    def _environment(self, rows: FloatArray) -> dict[str, Value]:
+        return {**self.values, **columns(self.model, rows)}
+
+
+def columns(model: Model, states: FloatArray) -> dict[str, FloatArray]:
+    """The states as an array of values for each variable."""
+    return dict(zip(model.species, np.ascontiguousarray(states.T), strict=True))
 
 
 def blamed(

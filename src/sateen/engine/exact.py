@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import FormulaError, InputError, MissingValueError, nearest
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, Progress, working
 from sateen.core.space import Points
 from sateen.core.types import FloatArray
-from sateen.engine.chain import BoolArray, Chain, columns, shown
+from sateen.engine.chain import Chain, shown
+from sateen.engine.events import BoolArray, columns
 from sateen.engine.motion import Flow, Limit
 from sateen.engine.phases import SINKS, Phase, phases_of
 from sateen.engine.progression import TRUE, Question, defined, holds
@@ -37,7 +38,7 @@ def exact(
     """P(formula | θ) at every point, to ten decimals.
 
     `points` are Points, a sequence of mappings θ, or one mapping, which is one point: the result is always an array of
-    one probability a point. `progress` is told of each.
+    one probability a point. `progress` is advanced by each.
 
     The formula is a boolean combination of F, G and U over conditions on the present state, with any windows, and of
     such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused by name, and so
@@ -65,16 +66,13 @@ def exact(
     probabilities = np.empty(len(cases))
     prepared: _Prepared | None = None
     space = None
-    progress.start("exact", len(cases), "points")
-    try:
+    with working(progress, "exact", len(cases), "points"):
         # Points that share a state space come one after the other, so that it is built once.
         for index in sorted(range(len(cases)), key=spaces.__getitem__):
             former = prepared if space == spaces[index] else None
             prepared, rates = _prepared(model, question, cases[index], max_states, former)
             probabilities[index], space = prepared.probability(rates), spaces[index]
             progress.advance(1)
-    finally:
-        progress.finish()
     return probabilities
 
 
@@ -121,9 +119,9 @@ def _prepared(
 
 def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, float]) -> list[FloatArray]:
     """The rates of the edges of each chain, or none if other chains are needed under `values`."""
-    found = [regime.rates(values, question.decided) for regime in regimes]
-    rates = [each for each in found if each is not None]
-    return rates if len(rates) == len(found) else []
+    every = [regime.rates(values, question.decided) for regime in regimes]
+    rates = [each for each in every if each is not None]
+    return rates if len(rates) == len(every) else []
 
 
 def _motion(phase: Phase) -> Flow | Limit:

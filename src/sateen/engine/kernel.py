@@ -19,20 +19,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path as FilePath
+from types import ModuleType
 from typing import Any
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from sateen.core.types import FloatArray
 from sateen.engine import runtime
 from sateen.engine.emit import ALGEBRA, KernelSource, kernel_source
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["Kernel", "cache_directory", "is_cached", "kernel", "load_source"]
+__all__ = ["Kernel", "cache_directory", "kernel", "load_source", "needs_checks"]
 
 _LARGEST_COEFFICIENT = 1e200
 
@@ -44,6 +45,11 @@ class Kernel:
     run: Callable[..., Any]
     source: KernelSource
 
+    @property
+    def is_cached(self) -> bool:
+        """Whether its machine code is on disk already, so that the first call need not compile."""
+        return any((cache_directory() / "__pycache__").glob(f"{_name(self.source.text)}.run-*.nbc"))
+
 
 def kernel(
     model: Model,
@@ -54,35 +60,17 @@ def kernel(
     record: bool = False,
 ) -> Kernel:
     """The kernel of a model and formulas, compiled on first use."""
-    source = _source(model, formulas, checked, population, record)
+    source = kernel_source(model, formulas, checked=checked, population=population, record=record)
     return Kernel(load_source(source.text).run, source)
 
 
-def is_cached(
-    model: Model,
-    formulas: tuple[Formula, ...],
-    *,
-    checked: bool = False,
-    population: bool = False,
-    record: bool = False,
-) -> bool:
-    """Whether the machine code of a kernel is on disk already, so that the first call need not compile."""
-    text = _source(model, formulas, checked, population, record).text
-    return any((cache_directory() / "__pycache__").glob(f"{_name(text)}.run-*.nbc"))
-
-
-def needs_checks(source: KernelSource, values: dict[str, npt.NDArray[np.float64]]) -> bool:
+def needs_checks(source: KernelSource, values: dict[str, FloatArray]) -> bool:
     """Whether, under these parameters and constants, a rate might be negative or infinite after all."""
     for coefficient in source.coefficients:
-        found = np.asarray(coefficient.evaluate(values))
-        if not np.all((found >= 0.0) & (found <= _LARGEST_COEFFICIENT)):
+        factor = np.asarray(coefficient.evaluate(values))
+        if not np.all((factor >= 0.0) & (factor <= _LARGEST_COEFFICIENT)):
             return True
     return False
-
-
-@cache
-def _source(model: Model, formulas: tuple[Formula, ...], checked: bool, population: bool, record: bool) -> KernelSource:
-    return kernel_source(model, formulas, checked=checked, population=population, record=record)
 
 
 def cache_directory() -> FilePath:
@@ -98,7 +86,7 @@ def cache_directory() -> FilePath:
     return base / "sateen"
 
 
-def load_source(text: str) -> Any:
+def load_source(text: str) -> ModuleType:
     """The module of a kernel's source, imported from the cache directory, or from a temporary one if that is shut."""
     if ALGEBRA in text and ALGEBRA not in sys.modules:
         sys.modules[ALGEBRA] = _imported(_algebra())
@@ -112,7 +100,7 @@ def _algebra() -> str:
 
 
 @cache
-def _imported(text: str) -> Any:
+def _imported(text: str) -> ModuleType:
     name = _name(text)
     try:
         path = _written(cache_directory(), name, text)

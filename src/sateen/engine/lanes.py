@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Final
 
 from sateen.core.errors import FormulaError
@@ -36,12 +35,14 @@ class Lanes:
         self.counts = frozenset(model.species)
         self.moving = Moving(self.counts, self.local, self.fixed)
         self.flats: list[Flat | None] = [flat(formula) for formula in self.formulas]
-        self.operators: list[Operator] = _distinct(each for form in self.flats if form for each in form.operators)
+        self.operators: list[Operator] = list(
+            dict.fromkeys(each for form in self.flats if form for each in form.operators)
+        )
         self.nested = [index for index, form in enumerate(self.flats) if form is None]
         self.logged = Logged(tuple(self.formulas[index] for index in self.nested))
         trusted = frozenset(variable.name for variable in model.variables if self._is_count(variable))
         safe = [safe_rate(transition.rate, self.counts, trusted) for transition in model.transitions]
-        self.coefficients = tuple(each for form in safe if form for each in form.coefficients)
+        self.coefficients = tuple(each for form in safe if form for each in form)
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
         self.doubted_sides = [side for formula in formulas for side in _partial_sides(formula)]
@@ -157,7 +158,3 @@ def _partial_sides(formula: Formula) -> list[Expression]:
 
 def _partial(side: Expression) -> bool:
     return any(isinstance(node, Operation) and node.symbol in _PARTIAL for node in in_order(side))
-
-
-def _distinct(operators: Iterable[Operator]) -> list[Operator]:
-    return list(dict.fromkeys(operators))

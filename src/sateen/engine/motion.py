@@ -94,7 +94,7 @@ class Flow:
 
         A third of the error is for the tails of the Poisson weights, and a third for probabilities too small to follow.
         The last is for stopping at a steady state: a step never changes a distribution by more than the step before, so
-        once `steps left * last change` is small enough, nothing that is left to do matters.
+        once `steps left * last change` is small enough, no step that is left matters.
         """
         leaving = np.bincount(self.sources, rates, minlength=self.size)
         fastest = _MARGIN * float(leaving.max())

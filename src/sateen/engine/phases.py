@@ -19,7 +19,8 @@ import numpy as np
 
 from sateen.core.errors import ExactError
 from sateen.core.types import IntArray
-from sateen.engine.chain import BoolArray, Chain, reachable
+from sateen.engine.chain import Chain, reachable
+from sateen.engine.events import BoolArray
 from sateen.engine.progression import FALSE, TRUE, Moment, Question, settled, untils
 from sateen.engine.regimes import Regime
 from sateen.logic.formula import Node
@@ -125,7 +126,7 @@ class _Product:
         sources, targets, size = self.chain.sources, self.chain.targets, len(SINKS)
         while waiting:
             rest = heapq.heappop(waiting)[-1]
-            after = tuple(Question.progress(rest, moment, letter) for letter in self.letters)
+            after = self.after(rest, moment)
             parts = dict(self.parted(after, targets))
             stays = parts.get(rest, np.empty(0, np.int64))
             states = reachable(len(self.chain), sources[stays], targets[stays], np.flatnonzero(entries[rest]))
@@ -149,14 +150,14 @@ class _Product:
 
     def edges(self, groups: _Groups) -> tuple[IntArray, IntArray, IntArray]:
         """The sources and targets of all edges between pairs, and the edges of the model that they are."""
-        found = [(np.empty(0, np.int64),) * 3]
+        blocks = [(np.empty(0, np.int64),) * 3]
         for rest, group in groups.items():
             edges = np.flatnonzero(self.mask(group.states)[self.chain.sources])
             for other, chosen in self.parted(group.after, self.chain.targets[edges]):
                 taken = edges[chosen]
                 sources = _places(groups, rest, self.chain.sources[taken])
-                found.append((sources, _places(groups, other, self.chain.targets[taken]), taken))
-        sources, targets, edges = (np.concatenate(parts) for parts in zip(*found, strict=True))
+                blocks.append((sources, _places(groups, other, self.chain.targets[taken]), taken))
+        sources, targets, edges = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         return sources, targets, edges
 
     def after(self, rest: Node, moment: Moment) -> tuple[Node, ...]:

@@ -22,7 +22,8 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import ExactError
-from sateen.engine.chain import BoolArray, Environment
+from sateen.engine.chain import Environment
+from sateen.engine.events import BoolArray
 from sateen.language.expression import Operation
 from sateen.logic.formula import (
     And,
@@ -38,7 +39,6 @@ from sateen.logic.formula import (
     Truth,
     Until,
     delays_in,
-    negated,
     subformulas,
 )
 
@@ -113,14 +113,14 @@ class Question:
 
 def untils(node: Node) -> tuple[Until, ...]:
     """The untils of a combination, each once, from left to right."""
-    waiting, found = [node], dict[Until, None]()
+    waiting, distinct = [node], dict[Until, None]()
     while waiting:
         current = waiting.pop()
         if isinstance(current, Until):
-            found[current] = None
+            distinct[current] = None
         else:
             waiting.extend(reversed(current.children))
-    return tuple(found)
+    return tuple(distinct)
 
 
 def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:
@@ -130,18 +130,18 @@ def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:
             decision = verdict(node)
             return node if decision is None else Truth(decision)
         case Not(operand):
-            return negated(settled(operand, verdict))
+            return settled(operand, verdict).negation
         case And(operands) | Or(operands):
             rest = dict.fromkeys(settled(operand, verdict) for operand in operands)
-            if any(negated(part) in rest for part in rest):
+            if any(part.negation in rest for part in rest):
                 return Truth(isinstance(node, Or))
             return type(node).of(rest)
         case Iff(left, right):  # its meaning has each side twice, so a chain of them would double at every link
             first, second = settled(left, verdict), settled(right, verdict)
             if isinstance(first, Truth):
-                return second if first.value else negated(second)
+                return second if first.value else second.negation
             if isinstance(second, Truth):
-                return first if second.value else negated(first)
+                return first if second.value else first.negation
             return TRUE if first == second else Iff(first, second)
     return node
 

@@ -14,23 +14,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 
 from sateen.core.errors import FormulaError
 from sateen.language.expression import Boolean, Expression, Operation
-from sateen.logic.formula import (
-    And,
-    Atom,
-    Eventually,
-    Formula,
-    Interval,
-    Node,
-    Not,
-    Or,
-    Truth,
-    Until,
-    delays_in,
-    negated,
-)
+from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 from sateen.logic.monitor import digits_after_point
 
 __all__ = [
@@ -39,7 +27,6 @@ __all__ = [
     "core_form",
     "earliest",
     "flat",
-    "has_bounds",
     "present_atoms",
     "state_condition",
     "tick_digits",
@@ -91,7 +78,8 @@ def _flat_source(node: Node, end: float | None, status: Callable[[Operator], str
         case And(operands) | Or(operands) if state_condition(node) is None:
             inner_all = [_flat_source(operand, end, status) for operand in operands]
             known = [inner for inner in inner_all if inner is not None]
-            return None if len(known) < len(inner_all) else _folded("min" if isinstance(node, And) else "max", known)
+            function = "min" if isinstance(node, And) else "max"
+            return None if len(known) < len(inner_all) else reduce(lambda x, y: f"{function}({x}, {y})", known)
         case Eventually(window, operand):
             return _flat_window(None, operand, window, end, status)
         case Until(window, left, right):
@@ -110,13 +98,6 @@ def _flat_window(
         return "-1.0"  # an empty window has no witness
     cut = window if end is None else Interval(window.low, min(window.high, end))
     return status(Operator(sides[1], sides[0], cut))
-
-
-def _folded(function: str, sources: list[str]) -> str:
-    result = sources[0]
-    for source in sources[1:]:
-        result = f"{function}({result}, {source})"
-    return result
 
 
 def state_condition(node: Node) -> Expression | None:
@@ -157,7 +138,7 @@ def _simplified(node: Node) -> Node:
         case Atom(Operation(symbol, operands)) if symbol in _OPPOSITE:
             return Not(Atom(Operation(_OPPOSITE[symbol], operands)))
         case Not(operand):
-            return negated(_simplified(operand))
+            return _simplified(operand).negation
         case And(operands) | Or(operands):
             return type(node).of(map(_simplified, operands))
     return node.mapped(_simplified)
@@ -189,11 +170,6 @@ def _earliest(node: Node) -> tuple[float, float]:
 
 
 _MOST_DIGITS = 12  # of the bounds, after the point: ticks must leave room for the times in 62 bits
-
-
-def has_bounds(formula: Formula) -> bool:
-    """Whether anything in a formula measures time; if not, only the order of events matters."""
-    return any(formula.measures)
 
 
 def tick_digits(formula: Formula) -> int:

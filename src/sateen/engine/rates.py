@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sateen.language.expression import Delayed, Expression, Name, Number, Operation, number
 
-__all__ = ["Moving", "SafeRate", "safe_rate"]
+__all__ = ["Moving", "safe_rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +53,14 @@ class Moving:
         return not self.names.isdisjoint(expression.names)
 
 
-@dataclass(frozen=True, slots=True)
-class SafeRate:
-    """The fixed factors of a rate that cannot be negative, infinite or undefined while they are in bounds.
+def safe_rate(
+    rate: Expression, counts: frozenset[str], trusted: frozenset[str] | None = None
+) -> tuple[Expression, ...] | None:
+    """The coefficients of `rate` as a sum of products of counts, if it is one; the counts are whole numbers from 0 on.
 
-    Its moving factors are counts, or the falling counts A, A - 1, ... of a combination.
-    """
-
-    coefficients: tuple[Expression, ...]
-
-
-def safe_rate(rate: Expression, counts: frozenset[str], trusted: frozenset[str] | None = None) -> SafeRate | None:
-    """`rate` as a sum of products of counts that are whole numbers from 0 on, if it is one.
-
-    `trusted` are those of the counts, by default all. The coefficients, which read none of the counts, are left for a
-    check of their signs.
+    Such a rate cannot be negative, infinite or undefined while its coefficients, which read none of the counts, are in
+    bounds; that is left for a check. Its moving factors are counts, or the falling counts A, A - 1, ... of a
+    combination. `trusted` are those of the counts that stay whole numbers from 0 on, by default all.
     """
     terms = rate.operands if isinstance(rate, Operation) and rate.symbol == "+" else (rate,)
     coefficients = []
@@ -80,7 +73,7 @@ def safe_rate(rate: Expression, counts: frozenset[str], trusted: frozenset[str] 
             return None
         still = [factor for factor in above if counts.isdisjoint(factor.names)]
         coefficients.append(_quotient(still, below))
-    return SafeRate(tuple(coefficients))
+    return tuple(coefficients)
 
 
 def _falling(moving: Iterable[Expression], trusted: frozenset[str]) -> bool:

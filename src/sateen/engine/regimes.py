@@ -15,8 +15,8 @@ import numpy as np
 
 from sateen.core.errors import ExactError
 from sateen.core.types import FloatArray, IntArray
-from sateen.engine.chain import BoolArray, Chain, Environment, Stop, columns, explore, explore_from
-from sateen.engine.events import Events, just_after
+from sateen.engine.chain import Chain, Stop, explore, explore_from
+from sateen.engine.events import Events, columns, just_after
 from sateen.model.model import Event, Model
 
 __all__ = ["Regime", "regimes_of"]
@@ -54,21 +54,22 @@ def regimes_of(
     events = Events(model, values)
     times = [0.0, *_thresholds(model, values, last)]
     start, _ = events.begun(np.array([list(model.initial(values).values())]))
-    found: list[Regime] = []
+    regimes: list[Regime] = []
     for time, following in zip(times, (*times[1:], math.inf), strict=True):
         clock, closed = just_after(time), time >= last
 
         def settle(before: FloatArray, after: FloatArray, clock: float = clock) -> FloatArray:
             return events.settled(after, events.say(before, clock), clock)[0]
 
-        chain, places = explore_from(start, model, values, _everything if closed else stop, max_states, settle)
-        if found:
-            found[-1] = _leading(found[-1], places)
-        found.append(Regime(time, chain, np.empty(0, np.int64), closed))
+        ends: Stop = (lambda _, size: np.ones(size, np.bool_)) if closed else stop
+        chain, places = explore_from(start, model, values, ends, max_states, settle)
+        if regimes:
+            regimes[-1] = _leading(regimes[-1], places)
+        regimes.append(Regime(time, chain, np.empty(0, np.int64), closed))
         if following < math.inf:
             rows = chain.states[chain.followed]
             start, _ = events.passed(rows, events.say(rows, clock), following)
-    return tuple(found)
+    return tuple(regimes)
 
 
 def _leading(regime: Regime, places: IntArray) -> Regime:
@@ -78,19 +79,15 @@ def _leading(regime: Regime, places: IntArray) -> Regime:
     return Regime(regime.begin, regime.chain, onward, regime.closed)
 
 
-def _everything(environment: Environment, size: int) -> BoolArray:
-    return np.ones(size, dtype=np.bool_)
-
-
 def _thresholds(model: Model, values: Mapping[str, float], last: float) -> list[float]:
     """The times after 0, and up to `last`, at which the clock may set off an event."""
-    found = set[float]()
+    times = set[float]()
     for event in model.events:
         for side in event.thresholds:
             if moving := [name for name in side.names if name in model.species]:
                 raise ExactError(_refusal(event, str(side), moving[0]))
-            found.add(float(side.evaluate(values)))
-    return sorted(time for time in found if 0.0 < time <= last and time < math.inf)
+            times.add(float(side.evaluate(values)))
+    return sorted(time for time in times if 0.0 < time <= last and time < math.inf)
 
 
 def _refusal(event: Event, side: str, name: str) -> str:

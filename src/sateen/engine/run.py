@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,12 @@ from sateen.core.errors import FormulaError, InputError, SimulationError, neares
 from sateen.core.path import Path, Verdict
 from sateen.core.progress import SILENT, Progress
 from sateen.core.text import number_text, values_text
+from sateen.core.types import FloatArray, IntArray
 from sateen.engine.emit import REASONS
 from sateen.engine.events import blamed
-from sateen.engine.kernel import Kernel, is_cached, kernel, needs_checks
+from sateen.engine.kernel import Kernel, kernel, needs_checks
 from sateen.engine.questions import present_atoms
+from sateen.language.expression import Value
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
@@ -39,8 +40,8 @@ class Counts:
     `satisfied` is (formulas, items); `undecided` is (formulas, reasons, items), the reasons in the order of REASONS.
     """
 
-    satisfied: npt.NDArray[np.int64]
-    undecided: npt.NDArray[np.int64]
+    satisfied: IntArray
+    undecided: IntArray
     events: int
 
 
@@ -64,7 +65,7 @@ class Runner:
     @property
     def is_compiled(self) -> bool:
         """Whether the first run need not compile."""
-        return is_cached(self.model, self.formulas, population=self.max_population is not None)
+        return self._plain.is_cached
 
     @cached_property
     def _plain(self) -> Kernel:
@@ -97,7 +98,7 @@ class Runner:
         values = self._values(rows)
         chosen = self._checked if needs_checks(self._plain.source, values) else self._plain
         asked = np.flatnonzero(work[:, 2] > 0)
-        # Fresh arrays in C order: numba compiles anew for any other layout.
+        # Fresh arrays in C order: numba compiles again for any other layout.
         some = np.zeros((len(self.formulas), len(asked)), np.int64)
         unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
         fault = np.zeros(2 + len(self.model.events), np.int64)
@@ -117,9 +118,9 @@ class Runner:
         satisfied[:, asked], undecided[:, :, asked] = some, unsure
         return Counts(satisfied, undecided, int(events))
 
-    def _values(self, rows: npt.NDArray[np.float64]) -> dict[str, Any]:
+    def _values(self, rows: FloatArray) -> dict[str, Value]:
         """Every parameter and constant as a column, after a check of the initial counts they lead to."""
-        values: dict[str, Any] = {name: rows[:, index] for index, name in enumerate(self.parameters)}
+        values: dict[str, Value] = {name: rows[:, index] for index, name in enumerate(self.parameters)}
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
             raise InputError(f"the parameter {self.parameters[column]} is {rows[row, column]} in row {row}")
@@ -136,16 +137,16 @@ class Runner:
         return values
 
     def _fault(self, theta: dict[str, float], seed: int, point: int, run: int, max_events: int) -> Exception:
-        """The error of a run that went wrong, told from its record."""
+        """The error of a run that went wrong, from its record."""
         horizon = max((formula.horizon for formula in self.formulas), default=math.inf)
         record = _Record.of(self.model, self.formulas, theta, seed, point, run, max_events, horizon)
-        found = record.fault() or record.undefined_delay()
+        error = record.fault() or record.undefined_delay()
         again = (
             f"  {f'with {values_text(theta)}; ' if theta else ''}replay it with seed {seed}, point {point}, run {run}"
         )
-        if isinstance(found, FormulaError):
-            return FormulaError(found.message, remedy=f"{found.remedy}\n{again}")
-        return SimulationError(f"{found}\n{again}")
+        if isinstance(error, FormulaError):
+            return FormulaError(error.message, remedy=f"{error.remedy}\n{again}")
+        return SimulationError(f"{error}\n{again}")
 
 
 def replay(
@@ -164,7 +165,7 @@ def replay(
     It ends earlier after `max_events` jumps. A run that failed fails again.
     """
     _check_limits(seed, max_events, until)
-    if not is_cached(model, (), checked=True, record=True):
+    if not kernel(model, (), checked=True, record=True).is_cached:
         progress.note("compiling (once)")
     values = model.values(theta)
     model.initial(values)
@@ -214,7 +215,7 @@ class _Record:
     model: Model
     formulas: tuple[Formula, ...]
     values: Mapping[str, float]
-    rows: npt.NDArray[np.float64]
+    rows: FloatArray
     following: float
     capped: bool
     failed: bool
@@ -232,7 +233,7 @@ class _Record:
         max_events: int,
         until: float,
     ) -> _Record:
-        """The record of a run, made anew; atoms of the formulas that are undefined make it fail."""
+        """The record of a run, made again; atoms of the formulas that are undefined make it fail."""
         row = np.array([theta[parameter.name] for parameter in model.parameters], np.float64).reshape(1, -1)
         items = np.array([[point, run, 1]], np.int64)
         nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)

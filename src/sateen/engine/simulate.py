@@ -2,7 +2,7 @@
 
 In a state whose transitions have rates a₁ … aᵣ, of sum a, the process waits an Exp(a) time; the transition that then
 fires is the j-th with probability aⱼ/a. Where a threshold of the clock comes first, at which an event may happen, the
-process is looked at there and waits anew: an exponential time has no memory.
+process is looked at there and waits again: an exponential time has no memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from sateen.core.errors import InputError, SimulationError
 from sateen.core.path import Path
 from sateen.core.text import number_text, values_text
-from sateen.engine.events import Events, FloatArray
+from sateen.core.types import FloatArray
+from sateen.engine.events import Events
 from sateen.model.model import Model, Transition
 
 __all__ = ["simulate"]
@@ -49,9 +50,9 @@ def simulate(
         raise InputError(f"until is a time from 0 on, not {until}")
     values = model.values(theta)
     state = model.initial(values)
-    watch = _Watch(model, values) if model.events else None
+    watch = _Watch(model, values, state) if model.events else None
     if watch is not None:
-        state = watch.begun(state)
+        state = watch.state
     rng = np.random.default_rng(seed)
     times, states = [0.0], [list(state.values())]
     time, absorbed = 0.0, False
@@ -65,7 +66,7 @@ def simulate(
                 raise SimulationError(
                     f"the rates add up to infinity at time {time:g}, where {values_text(state)}"
                 ) from None
-            threshold = math.inf if watch is None else watch.ahead(state, time)
+            threshold = math.inf if watch is None else watch.ahead(time)
             if total == 0.0 and threshold == math.inf:
                 absorbed = True
                 break
@@ -87,31 +88,29 @@ def simulate(
 
 
 class _Watch:
-    """The events of a model along one path, and what their triggers say now."""
+    """The events of a model along one path: the state after them, and what their triggers say now."""
 
-    def __init__(self, model: Model, values: Mapping[str, float]) -> None:
+    def __init__(self, model: Model, values: Mapping[str, float], state: State) -> None:
         self.species = model.species
         self.events = Events(model, values)
+        self.rows, self.held = self.events.begun(_rows(state))
 
-    def begun(self, state: State) -> State:
-        """The state at time 0, after its events."""
-        rows, self.held = self.events.begun(_rows(state))
-        return self._state(rows)
+    @property
+    def state(self) -> State:
+        """The state after the last events."""
+        return dict(zip(self.species, self.rows[0].tolist(), strict=True))
 
-    def ahead(self, state: State, time: float) -> float:
+    def ahead(self, time: float) -> float:
         """The next time at which the clock may set off an event."""
-        return self.events.ahead(_rows(state), time)
+        return self.events.ahead(self.rows, time)
 
     def after(self, state: State, time: float, passing: bool) -> State:
         """The state after the events at an instant; `passing` says that it is a threshold of the clock."""
         if passing:
-            rows, self.held = self.events.passed(_rows(state), self.held, time)
+            self.rows, self.held = self.events.passed(_rows(state), self.held, time)
         else:
-            rows, self.held = self.events.settled(_rows(state), self.held, time, f" at time {time:g}")
-        return self._state(rows)
-
-    def _state(self, rows: FloatArray) -> State:
-        return dict(zip(self.species, rows[0].tolist(), strict=True))
+            self.rows, self.held = self.events.settled(_rows(state), self.held, time, f" at time {time:g}")
+        return self.state
 
 
 def _rows(state: State) -> FloatArray:

@@ -28,6 +28,7 @@ from sateen.core.text import number_text
 __all__ = [
     "COMPARISONS",
     "FUNCTIONS",
+    "LARGEST_WHOLE",
     "RESERVED",
     "Boolean",
     "Delayed",
@@ -49,6 +50,7 @@ Spelling: TypeAlias = "Callable[[Name | Delayed], str]"  # how the engine spells
 
 FUNCTIONS: Final = ("min", "max", "abs", "exp", "log", "sqrt", "floor", "ceil")
 COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
+LARGEST_WHOLE: Final = 2**53  # whole numbers beyond are not exact
 RESERVED: Final = frozenset({*FUNCTIONS, "if", "and", "or", "not", "true", "false", "inf"})
 
 _COMPUTE: Final[Mapping[str, Callable[..., Value]]] = {
@@ -122,7 +124,7 @@ class Expression:
         raise NotImplementedError
 
     def text(self, reserved: frozenset[str] = RESERVED) -> str:
-        """Text that parses back to an equal tree; names in `reserved` are put in backquotes."""
+        """Text that parses back to an equal tree; names in `reserved` are quoted in backquotes."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
@@ -27,6 +27,8 @@ __all__ = [
     "Builder",
     "Language",
     "Mistake",
+    "TreeBuilder",
+    "applied",
     "depth_of",
     "parse_condition",
     "parse_expression",
@@ -78,7 +80,7 @@ ARITHMETIC: Final = r"""
 
 
 class Mistake(Exception):
-    """A mistake found while a tree is built; whoever holds the text makes it an error with a caret."""
+    """A mistake found while a tree is built; `pointed` makes it an error with a caret."""
 
     def __init__(self, message: str, position: int = 0, remedy: str = "") -> None:
         super().__init__(message)
@@ -96,27 +98,45 @@ def pointed(text: str, error: type[TextError], start: int = 0) -> Iterator[None]
         raise error(mistake.message, text, start + mistake.position, mistake.remedy) from None
 
 
-def _applied(symbol: str) -> Callable[..., Expression]:
-    """What a rule makes that only applies a symbol to its operands."""
+class TreeBuilder(Transformer[Token, object], Generic[_T]):
+    """Builds trees of one kind of nodes, bottom-up, while the text is parsed."""
 
-    def build(_builder: object, *operands: Expression) -> Expression:
-        return Operation(symbol, operands)
+    def term(self, symbol: str, *operands: _T) -> _T:
+        """The node of a symbol on its operands."""
+        raise NotImplementedError
 
-    return build
+    def short_enough(self, name: str, position: int) -> str:
+        """A name, unless it is too long."""
+        if len(name) > _MAX_NAME:
+            raise Mistake(f"a name of {len(name)} characters", position, f"names have at most {_MAX_NAME}")
+        return name
+
+    @v_args(inline=True)
+    def total(self, first: _T, *rest: Any) -> _T:
+        signed = zip(rest[::2], rest[1::2], strict=True)
+        return self.term("+", first, *(self.term("-", term) if sign == "-" else term for sign, term in signed))
+
+
+def applied(symbol: str) -> Callable[..., object]:
+    """The method of a TreeBuilder for a rule that only applies a symbol to its operands."""
+    return lambda builder, *operands: builder.term(symbol, *operands)
 
 
 @v_args(inline=True)
-class Builder(Transformer[Token, object]):
-    """The tree of each rule of ARITHMETIC, made bottom-up while the text is parsed."""
+class Builder(TreeBuilder[Expression]):
+    """The tree of each rule of ARITHMETIC."""
 
-    any_of = _applied("or")
-    all_of = _applied("and")
-    negated = _applied("not")
-    times = _applied("*")
-    over = _applied("/")
-    negative = _applied("-")
-    raised = _applied("^")
-    choice = _applied("if")
+    any_of = applied("or")
+    all_of = applied("and")
+    negated = applied("not")
+    times = applied("*")
+    over = applied("/")
+    negative = applied("-")
+    raised = applied("^")
+    choice = applied("if")
+
+    def term(self, symbol: str, *operands: Expression) -> Expression:
+        return Operation(symbol, operands)
 
     def number(self, token: Token) -> Expression:
         value = float(token)
@@ -133,9 +153,7 @@ class Builder(Transformer[Token, object]):
             raise Mistake("an empty name", position, "put the name between the backquotes")
         if text.startswith("__"):
             raise Mistake(f"{_short(text)}: names do not begin with two underscores", position, "choose another name")
-        if len(text) > _MAX_NAME:
-            raise Mistake(f"a name of {len(text)} characters", position, f"names have at most {_MAX_NAME}")
-        return Name(text)
+        return Name(self.short_enough(text, position))
 
     def truth(self, token: Token) -> Expression:
         return Boolean(token.type == "TRUE")
@@ -148,11 +166,6 @@ class Builder(Transformer[Token, object]):
         sides = [part for part in parts if isinstance(part, Expression)]
         symbols = ["==" if part == "=" else str(part) for part in parts if isinstance(part, Token)]
         return [Operation(symbol, pair) for symbol, pair in zip(symbols, pairwise(sides), strict=True)]
-
-    def total(self, first: Expression, *rest: Any) -> Expression:
-        signs, terms = rest[::2], rest[1::2]
-        further = (Operation("-", (term,)) if sign == "-" else term for sign, term in zip(signs, terms, strict=True))
-        return Operation("+", (first, *further))
 
     def call(self, function: Token, *arguments: Expression) -> Expression:
         many = function in ("min", "max")

@@ -8,19 +8,17 @@ expressions of them. Operators bind as in PRISM, loosest first: `? :`, `=>`, `<=
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from lark import Token, Transformer, v_args
+from lark import Token, v_args
 
-from sateen.language.grammar import MAX_DEPTH, Mistake
+from sateen.language.grammar import MAX_DEPTH, Mistake, TreeBuilder, applied
 
 __all__ = ["EXPRESSIONS", "FUNCTIONS", "Term", "TermBuilder", "prism_hint", "without_comments"]
 
 # How many arguments each function takes; None is two or more.
 FUNCTIONS: Final = {"min": None, "max": None, "floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
-_MAX_NAME: Final = 100
 _WORDS: Final = """
     A bool clock const ctmc C double dtmc E endinit endinvariant endmodule endobservables endrewards endsystem false
     formula filter func F global G init invariant I int label max mdp min module X nondeterministic observable
@@ -92,29 +90,20 @@ class Term:
     depth: int = 1
 
 
-def _applied(symbol: str) -> Callable[..., Term]:
-    """What a rule makes that only applies a symbol to its operands."""
-
-    def build(builder: TermBuilder, *operands: Term) -> Term:
-        return builder.term(symbol, *operands)
-
-    return build
-
-
 @v_args(inline=True)
-class TermBuilder(Transformer[Token, object]):
-    """The Term of each rule of EXPRESSIONS, made bottom-up while the text is parsed."""
+class TermBuilder(TreeBuilder[Term]):
+    """The Term of each rule of EXPRESSIONS."""
 
-    choice = _applied("?")
-    implies = _applied("=>")
-    iff = _applied("<=>")
-    any_of = _applied("|")
-    all_of = _applied("&")
-    negated = _applied("!")
-    equal = _applied("=")
-    unequal = _applied("!=")
-    times = _applied("*")
-    over = _applied("/")
+    choice = applied("?")
+    implies = applied("=>")
+    iff = applied("<=>")
+    any_of = applied("|")
+    all_of = applied("&")
+    negated = applied("!")
+    equal = applied("=")
+    unequal = applied("!=")
+    times = applied("*")
+    over = applied("/")
 
     def number(self, token: Token) -> Term:
         return Term("number", token.start_pos or 0, text=str(token))
@@ -127,9 +116,7 @@ class TermBuilder(Transformer[Token, object]):
         position = token.start_pos or 0
         if token in _RESERVED:
             raise Mistake(f"{token} is a reserved word of PRISM", position, "choose another name")
-        if len(token) > _MAX_NAME:
-            raise Mistake(f"a name of {len(token)} characters", position, f"names have at most {_MAX_NAME}")
-        return str(token)
+        return self.short_enough(str(token), position)
 
     def truth(self, token: Token) -> Term:
         return Term("truth", token.start_pos or 0, text=str(token))
@@ -139,10 +126,6 @@ class TermBuilder(Transformer[Token, object]):
 
     def compared(self, left: Term, symbol: Token, right: Term) -> Term:
         return self.term(str(symbol), left, right)
-
-    def total(self, first: Term, *rest: Any) -> Term:
-        signed = zip(rest[::2], rest[1::2], strict=True)
-        return self.term("+", first, *(self.term("-", term) if sign == "-" else term for sign, term in signed))
 
     def negative(self, minus: Token, operand: Term) -> Term:
         return self.term("-", operand, position=minus.start_pos)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from sateen.core.errors import nearest
-from sateen.language.expression import Boolean, Expression, Name, Number, Operation, joined_parts, number
+from sateen.language.expression import LARGEST_WHOLE, Boolean, Expression, Name, Number, Operation, joined_parts, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import Term
 
@@ -35,7 +35,6 @@ _Needs: TypeAlias = Literal["numbers", "conditions", "whole numbers", ""]  # "":
 _Make: TypeAlias = "Callable[[Term, Sequence[Typed]], Typed]"
 
 _MOST_NODES: Final = 20_000  # of an expression, once its formulas are inlined
-_LARGEST_INT: Final = 2**53
 _ONE: Final = Number(1.0)
 _ZERO: Final = Number(0.0)
 _A: Final[Mapping[Kind, str]] = {"int": "an int", "double": "a double", "bool": "a bool"}
@@ -155,7 +154,7 @@ def given_value(name: str, kind: Kind, value: object) -> float:
         raise ValueError(f"the constant {name} is {value!r}, not a finite number")
     if kind == "bool" and result not in (0.0, 1.0):
         raise ValueError(f"{name} is a bool: true or false, not {value!r}")
-    if kind == "int" and not (result.is_integer() and abs(result) <= _LARGEST_INT):
+    if kind == "int" and not (result.is_integer() and abs(result) <= LARGEST_WHOLE):
         raise ValueError(f"{name} is an int: a whole number, not {value!r}")
     return result
 
@@ -163,7 +162,7 @@ def given_value(name: str, kind: Kind, value: object) -> float:
 def _number(term: Term) -> Typed:
     value = float(term.text)
     whole = term.text.isdigit()
-    if math.isinf(value) or (whole and value > _LARGEST_INT):
+    if math.isinf(value) or (whole and value > LARGEST_WHOLE):
         raise Mistake(f"{term.text[:40]} is larger than any number here", term.position)
     return Typed(Number(value), "int" if whole else "double")
 

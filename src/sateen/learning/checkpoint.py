@@ -45,5 +45,5 @@ class Checkpoint:
 
     def refusal(self) -> InputError:
         """The error that says that the file belongs to another fit."""
-        what = "other observations, another recipe or another seed"
+        what = "other observations, another seed, or another recipe, such as one with more epochs"
         return InputError(f"{self.file} is a checkpoint of another fit: {what}; delete it, or name another file")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Final, Self, TypeAlias, get_type_hints
 
 import numpy as np
 
@@ -29,8 +29,8 @@ _BLOCK: Final = 8192  # rows predicted at once, so that memory stays bounded
 class LearnedPosterior(FullPosterior):
     """A distribution over f that a recipe learned from observations.
 
-    A kind of posterior says how to summarise, draw and differentiate f at unit inputs, and what a file keeps of it;
-    everything about θ, levels, blocks and claims is here.
+    A kind of posterior says how to summarise, draw and differentiate f at unit inputs; everything about θ, levels,
+    blocks, claims and files is here.
     """
 
     recipe: Any = field()  # which, unlike a bare annotation, is no default taken from the base
@@ -89,22 +89,29 @@ class LearnedPosterior(FullPosterior):
     def _slope(self, unit: FloatArray) -> FloatArray:
         """The derivatives of the mean by each unit input, a row for each row."""
 
-    @abstractmethod
     def parts(self) -> Parts:
-        """What a file keeps of it besides recipe, training, inputs and record."""
+        """What a file keeps of it besides recipe, training, inputs and record: the other fields, arrays apart."""
+        values = {name: getattr(self, name) for name in _fields_of(type(self))}
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        words = {name: value for name, value in values.items() if name not in arrays}
+        return {name: asdict(value) if is_dataclass(value) else value for name, value in words.items()}, arrays
 
     @classmethod
-    @abstractmethod
     def from_parts(
         cls,
-        recipe: Any,
+        recipe: object,
         training: Training,
         inputs: Inputs,
         record: Record,
         content: Mapping[str, Any],
         arrays: Arrays,
-    ) -> LearnedPosterior:
+    ) -> Self:
         """The posterior that `parts` described."""
+        hints, values = get_type_hints(cls), dict[str, Any]()
+        for name in _fields_of(cls):
+            value = arrays[name] if name in arrays else content[name]
+            values[name] = hints[name](**value) if is_dataclass(hints[name]) else value
+        return cls(recipe, training, inputs, record, **values)
 
     def _scales(self) -> dict[str, Scale]:
         return {**FullPosterior._scales(self), **dict(zip(self.inputs.names, self.inputs.scales, strict=True))}
@@ -113,3 +120,9 @@ class LearnedPosterior(FullPosterior):
         for start in range(0, len(points), _BLOCK):
             rows = slice(start, min(start + _BLOCK, len(points)))
             yield rows, self.inputs.unit(points.theta[rows])
+
+
+def _fields_of(posterior_class: type[LearnedPosterior]) -> list[str]:
+    """The fields that a class of posteriors has besides those of all."""
+    common = {field.name for field in fields(LearnedPosterior)}
+    return [field.name for field in fields(posterior_class) if field.init and field.name not in common]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from sateen.core.errors import FormulaError, InputError, nearest
 from sateen.core.text import number_text
@@ -50,7 +50,7 @@ class HasScope(Protocol):
         """What its properties may speak of."""
 
 
-def read_properties(text: str, model: HasScope, *, constants: Mapping[str, Any] | None = None) -> Properties:
+def read_properties(text: str, model: HasScope, *, constants: Mapping[str, object] | None = None) -> Properties:
     """The properties in a file, about a model that `read_prism` read; `constants` gives values to those without one.
 
     >>> from sateen.model.prism import read_prism
@@ -63,7 +63,7 @@ def read_properties(text: str, model: HasScope, *, constants: Mapping[str, Any] 
     'the steady-state operator S is not supported'
     """
     reader = _Reader(text, model.scope, dict(constants or {}))
-    found: dict[str, Property] = {}
+    read: dict[str, Property] = {}
     refused: dict[str, FormulaError] = {}
     asked: list[Item] = []
     for item in items(text):
@@ -74,19 +74,19 @@ def read_properties(text: str, model: HasScope, *, constants: Mapping[str, Any] 
     reader.close()
     for place, item in enumerate(asked):
         name = item.name or f"property_{place + 1}"
-        if name in found or name in refused:
+        if name in read or name in refused:
             raise FormulaError(f"two properties are called {name}", text, item.start, "give one of them another name")
         try:
-            found[name] = reader.property(name, item)
+            read[name] = reader.property(name, item)
         except FormulaError as error:
             refused[name] = error
-    return Properties(MappingProxyType(found), MappingProxyType(refused))
+    return Properties(MappingProxyType(read), MappingProxyType(refused))
 
 
 class _Reader:
     """Collects the constants and labels of a file, then reads its properties."""
 
-    def __init__(self, text: str, scope: Scope, given: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, scope: Scope, given: Mapping[str, object]) -> None:
         self.text = text
         self.scope = scope
         self.given = given
@@ -126,7 +126,7 @@ class _Reader:
                     self.labels[name] = self._condition(condition)
                 except _WithoutValue as missing:  # an error of the properties that use it, not of the file
                     self.labels[name] = missing
-        for name, value in self.given.items():
+        for name, constant in self.given.items():
             if name in self.kinds or name in self.scope.open:
                 continue
             if name not in self.scope.values:
@@ -134,9 +134,9 @@ class _Reader:
                 if name in self.scope.names:
                     hint = "the model has it, but was read without a value for it: give it there too"
                 raise InputError(f"there is no constant {name} to be given here" + (f"; {hint}" if hint else ""))
-            if value != self.scope.values[name]:
+            if constant != self.scope.values[name]:
                 was = number_text(self.scope.values[name])
-                raise InputError(f"the constant {name} is {value} here, but the model was read with {was}")
+                raise InputError(f"the constant {name} is {constant} here, but the model was read with {was}")
 
     def _ready(self, term: Term) -> bool:
         """Whether every constant of the file that a term reads has its value."""
@@ -241,8 +241,13 @@ class _Reader:
                 kind = Eventually if term.symbol == "F" else Globally
                 return kind(self._window(term, term.operands[1:]), self._node(term.operands[0]))
             case "U" | "W" | "R":
-                left, right = (self._node(operand) for operand in term.operands[:2])
-                return _between(term.symbol, self._window(term, term.operands[2:]), left, right)
+                left, right = map(self._node, term.operands[:2])
+                window = self._window(term, term.operands[2:])
+                if term.symbol == "U":
+                    return Until(window, left, right)
+                if term.symbol == "R":  # release
+                    return Not(Until(window, Not(left), Not(right)))
+                return Not(Until(window, And((left, Not(right))), And((Not(left), Not(right)))))  # weak until
             case "X":
                 remedy = "in continuous time there is no next moment; ask for a time: F<=T"
                 raise Mistake("X is not supported", term.position, remedy)
@@ -295,15 +300,6 @@ class _WithoutValue(Mistake):
         remedy = f'give it one: {{constants={{"{name}": 10}}}}'
         super().__init__(f"the constant {name} has no value", position, remedy)
         self.name = name
-
-
-def _between(symbol: str, window: Interval, left: Node, right: Node) -> Node:
-    """Until, and what PRISM derives from it: W is weak until, R is release."""
-    if symbol == "U":
-        return Until(window, left, right)
-    if symbol == "R":
-        return Not(Until(window, Not(left), Not(right)))
-    return Not(Until(window, And((left, Not(right))), And((Not(left), Not(right)))))
 
 
 def _nodes(condition: Expression) -> Node:

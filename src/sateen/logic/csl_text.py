@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lark import Token, v_args
@@ -51,11 +51,11 @@ def items(text: str) -> Iterator[Item]:
         raise FormulaError(f"properties are written as text, not as {type(text).__name__}")
     if len(text) > _MAX_CHARACTERS:
         raise FormulaError(f"properties of {len(text):,} characters; at most {_MAX_CHARACTERS:,} are read")
-    said = without_comments(text)
-    for count, (start, stop) in enumerate(_pieces(said)):
+    plain = without_comments(text)
+    for count, (start, stop) in enumerate(_pieces(plain)):
         if count == _MOST_ITEMS:
             raise FormulaError(f"more than {_MOST_ITEMS:,} properties in one file", text, start)
-        piece = said[start:stop]
+        piece = plain[start:stop]
         word = re.match(r"(const|rate|prob|label)\b", piece)
         if word:
             yield Item("label" if word[1] == "label" else "constant", "", piece, start)
@@ -86,8 +86,8 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 def refused_operator(item: Item) -> Mistake | None:
     """What to say of a property that asks for something else than a probability."""
     for pattern, message, remedy in _REFUSED:
-        if found := re.match(rf"\s*({pattern})", item.text):
-            return Mistake(message.format(found[1]), item.start + found.start(1), remedy)
+        if match := re.match(rf"\s*({pattern})", item.text):
+            return Mistake(message.format(match[1]), item.start + match.start(1), remedy)
     return None
 
 
@@ -141,8 +141,8 @@ class _PropertyBuilder(TermBuilder):
             raise Mistake(f"the operator {token} is not supported inside P", token.start_pos or 0, _PATHS)
         return super().checked(token)
 
-    def question(self, word: Token, said: tuple[str, Term] | None, path: Term) -> Question:
-        return Question(path, said[0] if said else None, said[1] if said else None)
+    def question(self, word: Token, wanted: tuple[str, Term] | None, path: Term) -> Question:
+        return Question(path, *(wanted or (None, None)))
 
     def asked(self) -> None:
         return None
@@ -151,16 +151,15 @@ class _PropertyBuilder(TermBuilder):
         return str(symbol), bound
 
     def binary(self, left: Term, operator: Token, *rest: Any) -> Term:
-        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
-        return self._timed(operator, kind, (left, rest[-1], *bounds))
+        return self._timed(operator, (left,), *rest)
 
     def prefixed(self, operator: Token, *rest: Any) -> Term:
-        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
-        return self._timed(operator, kind, (rest[-1], *bounds))
+        return self._timed(operator, (), *rest)
 
-    def _timed(self, operator: Token, kind: str, operands: tuple[Term, ...]) -> Term:
-        made = self.term(str(operator), *operands, position=operator.start_pos or 0)
-        return Term(made.symbol, made.position, made.operands, kind, made.depth)
+    def _timed(self, operator: Token, left: tuple[Term, ...], *rest: Any) -> Term:
+        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
+        made = self.term(str(operator), *left, rest[-1], *bounds, position=operator.start_pos or 0)
+        return replace(made, text=kind)
 
     def window(self, *parts: Any) -> tuple[str, tuple[Term, ...]]:
         return (str(parts[0]), parts[1:]) if isinstance(parts[0], Token) else ("[]", parts)
@@ -180,13 +179,13 @@ class _PropertyBuilder(TermBuilder):
         return label.strip('"'), label.start_pos or 0, value
 
 
-def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What the language of properties can say of a token in the wrong place."""
-    kind = "" if found is None else found.type
-    position = len(text) if found is None else found.start_pos or 0
+    kind = "" if token is None else token.type
+    position = len(text) if token is None else token.start_pos or 0
     if before == "label":
-        return "the name of a label stands in double quotes", f'write  label "{str(found)[:40]}" = ...'
-    if found == "{":
+        return "the name of a label stands in double quotes", f'write  label "{str(token)[:40]}" = ...'
+    if token == "{":
         return "filters are not supported", _PATHS
     if not re.match(r"\s*(?:P\b|const\b|rate\b|prob\b|label\b)", text):
         return "a property begins with P", _PATHS
@@ -195,14 +194,14 @@ def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, st
     if before == "]" and text.count("[", 0, position) == text.count("]", 0, position):
         return "a property ends with ]", "join formulas inside: P=? [ (F a) & (G b) ]; end properties with ;"
     if kind in ("UNTIL", "WEAK") and before is not None and before.type in ("_LSQB", "_LPAR"):
-        return f"{found} needs a formula on its left", f"write  a {found} b"
+        return f"{token} needs a formula on its left", f"write  a {token} b"
     if kind in ("EVENTUALLY", "GLOBALLY", "NEXT", "UNTIL", "WEAK"):
-        return f"{found} needs brackets here", f"below ! & | => an operator of time stands in brackets: a & ({found} b)"
+        return f"{token} needs brackets here", f"below ! & | => an operator of time stands in brackets: a & ({token} b)"
     if kind == "P":
         return "P inside P is not supported", _PATHS
     if kind == "RELEASE":
         return "the operator R is not supported inside P", _PATHS
-    return prism_hint(found, before, text)
+    return prism_hint(token, before, text)
 
 
 _PROPERTIES: Final = Language(

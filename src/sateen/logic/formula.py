@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from typing import ClassVar, Final, TypeAlias
 
@@ -35,7 +35,6 @@ __all__ = [
     "Truth",
     "Until",
     "delays_in",
-    "negated",
     "subformulas",
 ]
 
@@ -72,27 +71,26 @@ class Node:
     """A subformula."""
 
     binding: ClassVar[int] = _ATOM
+    parts: ClassVar[tuple[str, ...]] = ()  # the names of the fields that hold a subformula each
 
     @property
     def children(self) -> tuple[Node, ...]:
         """The subformulas directly below, from left to right."""
-        return ()
+        return tuple(getattr(self, name) for name in self.parts)
 
     @property
     def meaning(self) -> Node:
         """What a derived operator stands for; any other node stands for itself."""
         return self
 
+    @property
+    def negation(self) -> Node:
+        """The opposite, without a double negation."""
+        return Not(self)
+
     def mapped(self, change: Callable[[Node], Node]) -> Node:
         """The same kind of node, with every child changed."""
-        changed: dict[str, object] = {}
-        for each in fields(self):
-            part = getattr(self, each.name)
-            if isinstance(part, Node):
-                changed[each.name] = change(part)
-            elif isinstance(part, tuple):
-                changed[each.name] = tuple(map(change, part))
-        return replace(self, **changed)
+        return replace(self, **{name: change(getattr(self, name)) for name in self.parts})
 
     @property
     def core(self) -> Node:
@@ -110,6 +108,10 @@ class Truth(Node):
     """`true` or `false`."""
 
     value: bool
+
+    @property
+    def negation(self) -> Node:
+        return Truth(not self.value)
 
     def __str__(self) -> str:
         return "true" if self.value else "false"
@@ -131,10 +133,11 @@ class Not(Node):
 
     operand: Node
     binding: ClassVar[int] = _PREFIX
+    parts: ClassVar[tuple[str, ...]] = ("operand",)
 
     @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.operand,)
+    def negation(self) -> Node:
+        return self.operand
 
     def __str__(self) -> str:
         return f"!({self.operand})" if isinstance(self.operand, Atom) else f"!{self._inside(self.operand, _PREFIX)}"
@@ -151,8 +154,8 @@ class _Joined(Node):
     def of(cls, operands: Iterable[Node]) -> Node:
         """The operands joined, without `true` and `false`: their truth is known even where nothing else is."""
         parts, neutral = tuple(operands), Truth(cls is And)
-        if negated(neutral) in parts:
-            return negated(neutral)
+        if neutral.negation in parts:
+            return neutral.negation
         kept = tuple(part for part in parts if not isinstance(part, Truth))
         if len(kept) > 1:
             return cls(kept)
@@ -161,6 +164,9 @@ class _Joined(Node):
     @property
     def children(self) -> tuple[Node, ...]:
         return self.operands
+
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        return replace(self, operands=tuple(map(change, self.operands)))
 
     def __str__(self) -> str:
         return f" {self.sign} ".join(self._inside(each, self.binding + 1) for each in self.operands)
@@ -188,10 +194,7 @@ class _Pair(Node):
 
     left: Node
     right: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    parts: ClassVar[tuple[str, ...]] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +232,8 @@ class _Windowed(Node):
     window: Interval
     operand: Node
     binding: ClassVar[int] = _PREFIX
+    parts: ClassVar[tuple[str, ...]] = ("operand",)
     sign: ClassVar[str]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.operand,)
 
     def __str__(self) -> str:
         return f"{self.sign}{self.window} {self._inside(self.operand, _PREFIX)}"
@@ -265,10 +265,7 @@ class Until(Node):
     left: Node
     right: Node
     binding: ClassVar[int] = _UNTIL
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    parts: ClassVar[tuple[str, ...]] = ("left", "right")
 
     def __str__(self) -> str:
         # Atoms need no brackets beside U, but readers do.
@@ -277,13 +274,6 @@ class Until(Node):
 
 
 Timed: TypeAlias = Eventually | Globally | Until
-
-
-def negated(node: Node) -> Node:
-    """The negation: the opposite of a truth value, and the operand of a negation."""
-    if isinstance(node, Truth):
-        return Truth(not node.value)
-    return node.operand if isinstance(node, Not) else Not(node)
 
 
 def delays_in(expression: Expression) -> list[Delayed]:

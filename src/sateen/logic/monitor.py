@@ -95,7 +95,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What `explain` found: the verdict, and a row for every subformula, parents first."""
+    """The result of `explain`: the verdict, and a row for every subformula, parents first."""
 
     formula: Formula
     verdict: Verdict
@@ -190,13 +190,13 @@ class _Evaluation:
         self.jumps = [self.clock.position(time) for time in times]
         self.last = None if formula.end is None else self.clock.position(formula.end)
         self.values = _values(formula, path)
-        self.found: dict[Node, tuple[_Set, _Set]] = {}
+        self.sets: dict[Node, tuple[_Set, _Set]] = {}
 
     def both(self, node: Node) -> tuple[_Set, _Set]:
         """The times at which `node` certainly holds, and at which it possibly holds; one object where they agree."""
-        if node not in self.found:
-            self.found[node] = self._compute(node)
-        return self.found[node]
+        if node not in self.sets:
+            self.sets[node] = self._compute(node)
+        return self.sets[node]
 
     def _compute(self, node: Node) -> tuple[_Set, _Set]:
         match node:
@@ -280,9 +280,10 @@ class _Evaluation:
         undefined = np.broadcast_to(np.isnan(left) | np.isnan(right), len(positions))
         if np.any(undefined) and (index := self._first_seen(undefined, positions)) is not None:
             time = self.clock.time(positions[index])
+            state = values_text(self.path.at(min(time, self.path.end)))
             raise FormulaError(
                 f"{comparison} is undefined (0/0 or the like) at time {number_text(time)}",
-                remedy=f"there {_state(self.path, time)}; guard the division with if(c, a, b)",
+                remedy=f"there {state}; guard the division with if(c, a, b)",
             )
         return comparison.evaluate(environment)
 
@@ -320,10 +321,6 @@ def _values(formula: Formula, path: Path) -> dict[str, Value]:
         if leaf.name not in path.species:
             raise MissingValueError(f"{leaf} delays {leaf.name}, which is no species of this path")
     return values
-
-
-def _state(path: Path, time: float) -> str:
-    return values_text(path.at(min(time, path.end)))
 
 
 def _pair(compute: Callable[..., _Set], certain: tuple[_Set, ...], possible: tuple[_Set, ...]) -> tuple[_Set, _Set]:

@@ -54,7 +54,7 @@ def stl(text: str, *, constants: Mapping[str, float] | None = None, end: float |
     if end is not None and not (math.isfinite(end) and end >= 0):
         raise FormulaError(f"end is a time from 0 on, not {end}", remedy="end=None is the infinite reading")
     raw = _FORMULAS.read(text, "formula")
-    if depth_of(raw, _all_children) > MAX_DEPTH:
+    if depth_of(raw, lambda part: (part.comparison,) if isinstance(part, Atom) else part.children) > MAX_DEPTH:
         raise FormulaError(f"more than {MAX_DEPTH} levels of operators", text)
     root = _Reader(text, dict(constants or {})).node(raw)
     return Formula(root, None if end is None else float(end))
@@ -191,7 +191,7 @@ class _Reader:
             return Operation(raw.symbol, tuple(map(self.delays, raw.operands)))
         return raw
 
-    def window(self, raw: Any) -> Interval:
+    def window(self, raw: Interval | _Window) -> Interval:
         if isinstance(raw, Interval):
             return raw
         low, high = self.bound(raw.low), self.bound(raw.high)
@@ -223,17 +223,12 @@ class _Reader:
         return value
 
 
-def _all_children(node: Any) -> tuple[Any, ...]:
-    """The parts of a node of either tree; an atom's part is its comparison."""
-    return (node.comparison,) if isinstance(node, Atom) else tuple(node.children)
-
-
-def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What the language of formulas can say of a token in the wrong place."""
-    position = len(text) if found is None else found.start_pos or 0
+    position = len(text) if token is None else token.start_pos or 0
     if text.rfind("[", 0, position) > text.rfind("]", 0, position):
-        return _window_hint(found, before, text)
-    kind = "" if found is None else found.type
+        return _window_hint(token, before, text)
+    kind = "" if token is None else token.type
     previous = "" if before is None else before.type
     value = previous in ("NUMBER", "NAME", "QUOTED")
     if kind == "COMMA" and previous == "NUMBER" and before is not None:
@@ -249,26 +244,26 @@ def _hint(found: Token | None, before: Token | None, text: str) -> tuple[str, st
     if kind == "_U" and not value and previous != "RPAR":
         return "U needs a formula on its left", "until looks like (I > 0) U[100, 120] (I == 0)"
     if kind in ("_AND", "_OR", "_IMPLIES", "_IFF") and previous in ("", "LPAR", "_AND", "_OR", "_IMPLIES", "_IFF"):
-        return f"{found} needs a formula on its left", ""
+        return f"{token} needs a formula on its left", ""
     if kind in ("", "RPAR", "_AND", "_OR", "_IMPLIES", "_IFF", "_U") and value:
         shown = str(before)
         return f"{shown} is a number, not a property", f"compare it with something: {shown} > 0"
     if kind in ("NAME", "QUOTED", "FUNCTION") and previous == "NUMBER" and not text[position - 1].isspace():
-        return f"an operator is missing before {str(found)!r}", f"a product is written {before} * {found}"
+        return f"an operator is missing before {str(token)!r}", f"a product is written {before} * {token}"
     if kind in ("NAME", "QUOTED", "NUMBER", "LPAR", "_F", "_G", "_NOT", "TRUE", "FALSE") and (
         value or previous in ("RPAR", "TRUE", "FALSE")
     ):
-        return f"an operator is missing before {str(found)!r}", "join formulas with &, |, -> or U[a, b]"
+        return f"an operator is missing before {str(token)!r}", "join formulas with &, |, -> or U[a, b]"
     if kind == "COMPARISON" and text.startswith("=>", position - 1 if previous == "COMPARISON" else position):
         return "=> is not an operator", "write >= for 'at least', -> for 'implies'"
     if kind == "COMPARISON" and previous == "COMPARISON":
-        return f"{before}{found} is not a comparison", f"write one of {' '.join(COMPARISONS)}"
+        return f"{before}{token} is not a comparison", f"write one of {' '.join(COMPARISONS)}"
     if kind == "LSQB":
         return "a window without an operator", "it stands behind F, G or U: (I > 0) U[100, 120] (I == 0)"
     if kind in ("_AND", "_OR", "_IMPLIES", "_IFF", "_U") and previous == "RPAR":
-        return f"before {found} stands a number, not a property", "compare it with something: (I > 0)"
-    if kind == "STRANGE" and (spelt := _SYMBOLS.get(str(found))):
-        return f"{str(found)!r} has no meaning here", f"write {spelt}"
+        return f"before {token} stands a number, not a property", "compare it with something: (I > 0)"
+    if kind == "STRANGE" and (spelt := _SYMBOLS.get(str(token))):
+        return f"{str(token)!r} has no meaning here", f"write {spelt}"
     return None
 
 
@@ -290,12 +285,12 @@ _SYMBOLS: Final = {
 }
 
 
-def _window_hint(found: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
-    start = text.rfind("[", 0, len(text) if found is None else found.start_pos)
-    commas = text.count(",", start, len(text) if found is None else found.start_pos)
+def _window_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
+    start = text.rfind("[", 0, len(text) if token is None else token.start_pos)
+    commas = text.count(",", start, len(text) if token is None else token.start_pos)
     operator = text[:start].rstrip()[-1:]
     example = f"intervals look like {operator if operator in ('F', 'G', 'U') else 'F'}[100, 120]"
-    if found is not None and found.type == "RSQB" and not commas:
+    if token is not None and token.type == "RSQB" and not commas:
         return "a window has two bounds", f"{example}, or [<=120] for [0, 120]"
     if commas == 0 and before is not None and before.type in ("NUMBER", "NAME", "INF"):
         return "expected ',' between the two bounds", example

@@ -26,26 +26,26 @@ class Property:
 class Properties(Mapping[str, Property]):
     """The properties of a file by name; one without a name is called property_1, by its place among them.
 
-    Iterating gives those that were read. `refused` are the errors of the others; asking for one of them raises it.
+    Iterating gives those in `read`. `refused` are the errors of the others; asking for one of them raises it.
     """
 
-    found: Mapping[str, Property]
+    read: Mapping[str, Property]
     refused: Mapping[str, FormulaError]
 
     def __getitem__(self, name: str) -> Property:
         if name in self.refused:
             raise copy(self.refused[name])
-        if name not in self.found:
-            known = [*self.found, *self.refused]
+        if name not in self.read:
+            known = [*self.read, *self.refused]
             hint = nearest(name, known) or f"there are {', '.join(known[:10])}{', ...' if known[10:] else ''}"
             raise KeyError(f"no property {name}; {hint}")
-        return self.found[name]
+        return self.read[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.found
+        return name in self.read
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.found)
+        return iter(self.read)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.read)

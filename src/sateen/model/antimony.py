@@ -1,6 +1,6 @@
 """Models in Antimony, read through its library: the SBML that it makes is what is simulated.
 
-A text is looked over first: it must not import other files, nor hold lines so long that the library takes minutes over
+A text is checked first: it must not import other files, nor have lines so long that the library needs minutes for
 them. The library keeps what it read in a global store, which is emptied before and after, one text at a time.
 """
 
@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Final
 
 from sateen.core.errors import ModelError
-from sateen.model.model import Model
 from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
 from sateen.model.sbml_elements import Source
@@ -57,7 +56,7 @@ def read_antimony(text: str) -> SbmlModel:
     <BLANKLINE>
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # the library ends a line at either
-    seen = _looked_over(text)
+    seen = _checked(text)
     with _ONE_AT_A_TIME:
         sbml = _as_sbml(text, seen)
     try:
@@ -76,15 +75,11 @@ def read_antimony(text: str) -> SbmlModel:
         raise ModelError(error.message, text, 0, error.remedy) from None
 
 
-def _read_model(text: str) -> Model:
-    return read_antimony(text).model
+READER: Final = ModelReader(lambda text: read_antimony(text).model)
 
 
-READER: Final = ModelReader(_read_model)
-
-
-def _looked_over(text: str) -> str:
-    """The text with its comments and strings blotted out, at the same length, once nothing in it is refused."""
+def _checked(text: str) -> str:
+    """The text with its comments and strings blanked out, at the same length; what is refused raises."""
     if len(text) > MAX_CHARACTERS:
         raise ModelError(f"an Antimony file of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
     seen = _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)

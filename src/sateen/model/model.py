@@ -116,15 +116,15 @@ class Event:
 
     A jump can make it so, and so can the clock, also between jumps. The trigger reads variables, parameters, constants
     and the clock, whose name is `time`; the clock stands alone on one side of a comparison: `time >= 25` is an event at
-    time 25, `time >= 10 and X > 5` waits for both. `initially` is the value that the trigger is held to have had just
+    time 25, `time >= 10 and X > 5` waits for both. `initially` is the value that the trigger is taken to have just
     before time 0: one that is true at 0 fires there only if `initially` is False.
 
     `update` are (variable, expression) pairs. All events whose triggers became true at one instant make a round: all
     their values are computed from the state before the round, then assigned in the order of the model's events. Then
-    the triggers are looked at again; those that became true anew make a further round at the same instant. The state
+    the triggers are evaluated again; those that became true again make a further round at the same instant. The state
     at an instant is the one after all rounds: the states between have no duration, and no formula sees them.
 
-    `time > 25` becomes true just after 25; the event is held to happen at 25, after those of `time >= 25`.
+    `time > 25` becomes true just after 25; the event happens at 25, after those of `time >= 25`.
     """
 
     name: str

@@ -93,11 +93,10 @@ def load_prism(path: Path, constants: Mapping[str, object] | None = None) -> Pri
     return read_prism(read_file(path), constants=constants)
 
 
-def _read_model(text: str, *, constants: Mapping[str, object] | None) -> Model:
-    return read_prism(text, constants=constants).model
-
-
-READER: Final = ModelReader(_read_model, takes_constants=True)
+READER: Final = ModelReader(
+    lambda text, constants: read_prism(text, constants=constants).model,
+    takes_constants=True,
+)
 
 
 def _assembled(text: str, program: Program, given: Mapping[str, object]) -> PrismModel:
@@ -156,10 +155,7 @@ def _label(names: Names, label: Defined, before: Mapping[str, Typed]) -> Typed:
         raise Mistake(f'two labels are called "{label.name}"', label.position, "give one of them another name")
     if label.name in ("init", "deadlock"):
         raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
-    condition = names.read(label.value)
-    if condition.kind != "bool":
-        raise Mistake("a label is a condition, and this is a number", label.value.position, "compare it with something")
-    return condition
+    return names.condition(label.value, None, "a label is a condition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +223,7 @@ class _Steps:
                 yield label, combined
 
     def _add(self, copy: Copy, command: Command) -> None:
-        guard = self.names.read(command.guard, copy)
-        if guard.kind != "bool":
-            raise Mistake(
-                "a guard is true or false, and this is a number", command.guard.position, "compare it with something"
-            )
+        guard = self.names.condition(command.guard, copy, "a guard is true or false")
         action = copy.new(command.action) if command.action else ""
         if action and action not in self.actions:
             self.order.append((action, None))

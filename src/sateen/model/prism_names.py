@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Final
 
 from sateen.core.errors import InputError, nearest
-from sateen.language.expression import Expression, number
+from sateen.language.expression import LARGEST_WHOLE, Expression, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import FUNCTIONS, Term
 from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name, without_value
@@ -17,8 +16,6 @@ from sateen.model.model import Variable
 from sateen.model.prism_text import Declared, Module, Named, Program, Renamed
 
 __all__ = ["Copy", "Names"]
-
-_LARGEST: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,13 @@ class Names:
     def read(self, term: Term, copy: Copy | None = None) -> Typed:
         """The typed expression of a term as a copy of a module reads it."""
         return typed(term, partial(self._lookup, copy=copy))
+
+    def condition(self, term: Term, copy: Copy | None, rule: str) -> Typed:
+        """The typed expression of a term that must be a condition."""
+        made = self.read(term, copy)
+        if made.kind != "bool":
+            raise Mistake(f"{rule}, and this is a number", term.position, "compare it with something")
+        return made
 
     def owner(self, name: str) -> str | None:
         """The module that a variable belongs to; None if it is global."""
@@ -175,7 +179,7 @@ class Names:
         if declared.low is None or declared.high is None:
             return None, None
         low, high = (self._bound(term, copy, f"the range of {name}") for term in (declared.low, declared.high))
-        if low > high or max(abs(low), abs(high)) > _LARGEST:
+        if low > high or max(abs(low), abs(high)) > LARGEST_WHOLE:
             raise Mistake(f"{name} has no value in the range [{low}..{high}]", declared.low.position)
         return low, high
 

@@ -24,11 +24,10 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from sateen.core.errors import ModelError, ModelWarning, nearest
-from sateen.language.expression import Expression, Name
+from sateen.language.expression import LARGEST_WHOLE, Expression, Name
 from sateen.model.checks import consumption_faults, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
 from sateen.model.reactions_text import (
-    MOST,
     NAME,
     Piece,
     assigned,
@@ -168,7 +167,7 @@ class _Reader:
         low, high = bounds or (0, None)
         if not initial.names:
             count = float(initial.evaluate({}))
-            if not (count.is_integer() and abs(count) < MOST and (bounds or count >= 0)):
+            if not (count.is_integer() and abs(count) < LARGEST_WHOLE and (bounds or count >= 0)):
                 piece.fail(f"a count is a whole number{'' if bounds else ' from 0 on'}, not {initial}")
             if not Variable(name, initial, low, high).allows(count):
                 piece.fail(f"{name} starts at {initial}, outside its bounds")

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from sateen.core.errors import ModelError
-from sateen.language.expression import Expression, Name, Number, Operation
+from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import parse_condition, parse_expression, pointed
 
 __all__ = [
-    "MOST",
     "NAME",
     "Bounds",
     "Piece",
@@ -33,7 +32,6 @@ __all__ = [
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
 
-MOST: Final = 2**53  # whole numbers beyond are not exact
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
 _MOST_MOLECULES: Final = 10**9  # of a species in one reaction
@@ -141,7 +139,7 @@ def terms(side: Piece) -> Iterator[tuple[Piece, str, int]]:
             term.fail(message, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
         name = match[2].strip("`")
         digits = match[1] or "1"
-        count = int(digits) if len(digits) <= 10 else MOST
+        count = int(digits) if len(digits) <= 10 else LARGEST_WHOLE
         if not 0 < count <= _MOST_MOLECULES:
             term.fail(f"between 1 and {_MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
         yield term, name, count
@@ -179,7 +177,7 @@ def _bound(piece: Piece, text: str) -> int | None:
     digits = re.sub(r"\s", "", text)
     if "inf" in digits:
         return None
-    if len(digits) > 20 or abs(int(digits)) > MOST:
+    if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
         piece.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
     return int(digits)
 
@@ -198,7 +196,7 @@ def triggered(piece: Piece) -> tuple[Piece, Piece, bool]:
     initially = True
     if clause := _INITIALLY.search(trigger.masked()):
         if clause[1] not in ("true", "false"):
-            remedy = "it is the value that the trigger is held to have had before time 0"
+            remedy = "it is the value that the trigger is taken to have before time 0"
             trigger.part(clause.start()).fail("write initially false, or initially true", remedy)
         initially = clause[1] == "true"
         trigger = trigger.part(0, clause.start())

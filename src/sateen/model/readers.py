@@ -25,7 +25,7 @@ __all__ = ["MAX_CHARACTERS", "READERS", "ModelReader", "load_model", "read_file"
 
 MAX_CHARACTERS: Final = 200_000  # of the text of a model
 _TEXT: Final = "sateen.model.reactions:READER"
-_SBML: Final = "sateen.model.sbml:READER"
+_SBML: Final = "sateen.model.sbml_written:READER"
 _PRISM: Final = "sateen.model.prism:READER"
 
 

@@ -20,14 +20,12 @@ from sateen.core.errors import InputError, ModelWarning
 from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order, joined_parts
 from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import CLOCK, Event, Model, Transition, names_read, new_name
-from sateen.model.readers import ModelReader
 from sateen.model.sbml_elements import Source, listed, whole
 from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, sum_of
 from sateen.model.sbml_names import Names
-from sateen.model.sbml_safety import MAX_BYTES, line_start, look_over
-from sateen.model.sbml_written import write_sbml
+from sateen.model.sbml_safety import line_start, safe_header
 
-__all__ = ["READER", "SbmlModel", "read_sbml"]
+__all__ = ["SbmlModel", "read_sbml"]
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are shown
@@ -50,24 +48,29 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     `origin` is the text it was made from, if it was made by a program: errors point there, and an arrow that is called
     reversible is believed only if the rate says so too.
     """
-    header = look_over(text)
+    header = safe_header(text)
     source = origin or Source(text, lambda element: _first_character(text, element.getLine()))
-    document = _document(text, source)
-    model = document.getModel()
-    if model is None:
-        source.fail("this SBML file has no model", document)
-    reversible = header.reversible if origin is None else frozenset()
-    made = _assembled(model, source, reversible, tuple(f"the package {name} is not read" for name in header.packages))
-    for doubt in _doubts(made.model.transitions, model, source):
+    file = _document(text, source).getModel()
+    names = Names(file, source)
+    if not names.file.species:
+        source.fail("this model has no species", file)
+    if not names.file.reactions:
+        source.fail("this model has no reactions", file)
+    transitions = _transitions(names, file, header.reversible if origin is None else frozenset())
+    events = _events(names, file)
+    variables = names.variables()
+    if not variables:
+        source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", file)
+    rules = {name: rule for name, rule in names.moving_rules().items() if SBML_TIME.name not in rule.names}
+    read = names_read(variables, transitions, events).union(*(rule.names for rule in rules.values()))
+    packages = [f"the package {name} is not read" for name in header.packages]
+    doubts = list(_doubts(names, transitions))
+    remarks = (*packages, *_remarks(file, source, names, rules), *doubts)
+    model = Model(variables, transitions, names.parameters(), names.constants(read), events, remarks)
+    _check_start(model, names)
+    for doubt in doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=3)
-    return made
-
-
-def _read_model(text: str) -> Model:
-    return read_sbml(text).model
-
-
-READER: Final = ModelReader(_read_model, write_sbml, max_bytes=MAX_BYTES)
+    return SbmlModel(model, MappingProxyType(rules))
 
 
 def _document(text: str, source: Source) -> Element:
@@ -83,6 +86,8 @@ def _document(text: str, source: Source) -> Element:
         if (more := len(errors) - _MOST_ERRORS) > 0:
             lines.append(f"and {more} more")
         source.fail(f"this is not valid SBML: {_sentence(errors[0])}", errors[0], "\n".join(lines))
+    if document.getModel() is None:
+        source.fail("this SBML file has no model", document)
     return document
 
 
@@ -104,36 +109,6 @@ def _sentence(error: Element) -> str:
     if len(sentence) > _LONGEST_SENTENCE:
         sentence = sentence[:_LONGEST_SENTENCE].rpartition(". ")[0] or f"{sentence[:_LONGEST_SENTENCE]}..."
     return sentence.strip().rstrip(".")
-
-
-def _assembled(model: Element, source: Source, reversible: frozenset[str], notes: tuple[str, ...]) -> SbmlModel:
-    names = Names(model, source)
-    if not names.file.species:
-        source.fail("this model has no species", model)
-    if not names.file.reactions:
-        source.fail("this model has no reactions", model)
-    transitions = _transitions(names, model, reversible)
-    events = _events(names, model)
-    variables = names.variables()
-    if not variables:
-        source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", model)
-    for transition in transitions:
-        if negative_by_sign(transition.rate):
-            law = names.file.reactions[transition.name].getKineticLaw()
-            source.fail(f"the rate of {transition.name} is never positive: {transition.rate}", law)
-    read = names_read(variables, transitions, events)
-    rules = {name: rule for name, rule in names.moving_rules().items() if SBML_TIME.name not in rule.names}
-    remarks = [*notes, *_remarks(model, source, names, rules), *_doubts(transitions, model, source)]
-    made = Model(
-        variables,
-        transitions,
-        names.parameters(),
-        names.constants({*read, *(name for rule in rules.values() for name in rule.names)}),
-        events,
-        tuple(remarks),
-    )
-    _check_start(made, names)
-    return SbmlModel(made, MappingProxyType(rules))
 
 
 def _check_start(model: Model, names: Names) -> None:
@@ -162,14 +137,15 @@ def _remarks(model: Element, source: Source, names: Names, rules: Mapping[str, E
             yield source.note("the unit of amounts is the mole; they are read as molecules", element)
 
 
-def _doubts(transitions: tuple[Transition, ...], model: Element, source: Source) -> list[str]:
-    """What is legal but may lead below 0."""
-    faults = [(transition, consumption_fault(transition)) for transition in transitions]
-    return [
-        source.note(f"{fault.message}; {fault.remedy}", model.getReaction(transition.name))
-        for transition, fault in faults
-        if fault is not None
-    ]
+def _doubts(names: Names, transitions: tuple[Transition, ...]) -> Iterator[str]:
+    """What is legal but may lead below 0; a rate that is never positive is refused."""
+    for transition in transitions:
+        reaction = names.file.reactions[transition.name]
+        if negative_by_sign(transition.rate):
+            message = f"the rate of {transition.name} is never positive: {transition.rate}"
+            names.fail(message, reaction.getKineticLaw())
+        if (fault := consumption_fault(transition)) is not None:
+            yield names.file.source.note(f"{fault.message}; {fault.remedy}", reaction)
 
 
 def _first_character(text: str, line: int) -> int:
@@ -179,9 +155,9 @@ def _first_character(text: str, line: int) -> int:
 
 
 def _transitions(names: Names, model: Element, reversible: frozenset[str]) -> tuple[Transition, ...]:
-    """Every reaction of the file; those that the discrete reading has no meaning for are refused.
+    """Every reaction of the file; those that have no discrete meaning are refused.
 
-    `reversible` are the ids of those that the file says to be so, in so many words.
+    `reversible` are the ids of those that the file explicitly declares so.
     """
     factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
     return tuple(_transition(names, each, factor, name in reversible) for name, each in names.file.reactions.items())

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final, NoReturn, TypeAlias
 
 from sateen.core.errors import ModelError
+from sateen.language.expression import LARGEST_WHOLE
 from sateen.model.model import new_name
 from sateen.model.sbml_math import Element, children_of, library
 
@@ -18,7 +19,6 @@ __all__ = ["Elements", "Source", "listed", "local_parameters", "whole"]
 ById: TypeAlias = Mapping[str, Element]
 Bounds: TypeAlias = tuple[int | None, int | None]
 
-_LARGEST: Final = 2**53
 _CLOSE: Final = 1e-9  # relative: a product such as 0.7 * 10 is a whole number up to rounding
 
 
@@ -87,7 +87,7 @@ def local_parameters(reaction: Element) -> list[Element]:
 
 def whole(value: float) -> int | None:
     """The whole number that a value is up to rounding, if it is one that can be counted exactly."""
-    if not math.isfinite(value) or abs(value) >= _LARGEST:
+    if not math.isfinite(value) or abs(value) >= LARGEST_WHOLE:
         return None
     return round(value) if abs(value - round(value)) <= _CLOSE * max(1.0, abs(value)) else None
 
@@ -131,7 +131,7 @@ def _names_in(formula: Element) -> list[str]:
 
 
 def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]]:
-    """A parameter of one reaction keeps its name if no other thing has it; else the reaction's name is put before."""
+    """A parameter of one reaction keeps its name if nothing else has it; else the reaction's name is its prefix."""
     local = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
     uses = Counter([*others, *(each for names in local.values() for each in names)])
     taken = set(uses)

@@ -19,7 +19,7 @@ from sateen.model.sbml_math import SBML_TIME, Element, Functions, as_number
 
 __all__ = ["Names"]
 
-_MOST_ASKED: Final = 20  # values at the start that are read by way of each other
+_MOST_NESTED: Final = 20  # values at the start that are read by way of each other
 
 
 class Names:
@@ -31,7 +31,7 @@ class Names:
         self.fixed: set[str] = set()  # parameters on which the form of the model depends
         self._functions = Functions(file.functions)
         self._known: dict[tuple[str, str], Expression] = {}
-        self._asked: list[tuple[str, str]] = []
+        self._in_progress: list[tuple[str, str]] = []
         for name in file.rules:
             self._ruled(name)  # each after those that it reads
 
@@ -84,7 +84,7 @@ class Names:
         return rate
 
     def moving_rules(self) -> dict[str, Expression]:
-        """The amounts and values that assignment rules set anew in every state, as expressions of the state."""
+        """The amounts and values that assignment rules set in every state, as expressions of the state."""
         moving = [name for name in self.file.rules if self.moves_by_rule(name)]
         return {name: self.amount_set(name, self._ruled(name)) for name in moving}
 
@@ -304,18 +304,18 @@ class Names:
         """What `make` makes, made once; what depends on itself is refused."""
         key = (kind, name)
         if key not in self._known:
-            circle = [each for _, each in self._asked] + [name]
-            if key in self._asked:
-                loop = " -> ".join(circle[self._asked.index(key) :])
+            circle = [each for _, each in self._in_progress] + [name]
+            if key in self._in_progress:
+                loop = " -> ".join(circle[self._in_progress.index(key) :])
                 self.fail(f"the {kind} of {name} depends on itself: {loop}", self.file.setter(name))
-            if len(circle) > _MOST_ASKED:
-                message = f"more than {_MOST_ASKED} values are read by way of each other: {' -> '.join(circle)}"
+            if len(circle) > _MOST_NESTED:
+                message = f"more than {_MOST_NESTED} values are read by way of each other: {' -> '.join(circle)}"
                 self.fail(message, self.file.setter(name))
-            self._asked.append(key)
+            self._in_progress.append(key)
             try:
                 self._known[key] = make()
             finally:
-                self._asked.pop()
+                self._in_progress.pop()
         return self._known[key]
 
 

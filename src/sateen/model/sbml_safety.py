@@ -1,4 +1,4 @@
-"""What is refused of an SBML file before its library sees it: bombs, giants and strangers.
+"""What is refused of an SBML file before libsbml reads it: entity bombs, oversized formulas, and files of other kinds.
 
 The text is read once by expat, element by element and without building anything. A document type, which is where
 entities are declared and other files are named, ends the reading at its first character; so does an element that is
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from xml.parsers import expat
 
 from sateen.core.errors import ModelError
 
-__all__ = ["MAX_BYTES", "Header", "line_start", "look_over"]
+__all__ = ["MAX_BYTES", "Header", "line_start", "safe_header"]
 
 MAX_BYTES: Final = 10_000_000
 MAX_ELEMENT_DEPTH: Final = 200
@@ -38,26 +38,26 @@ _LATIN_ENCODINGS: Final = frozenset({"iso-8859-1", "iso-8859-15", "latin1", "lat
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the text of an SBML file says: the packages that it uses, and that a reader may leave out; and more.
+    """What the text of an SBML file declares: the packages that it uses and that a reader may ignore.
 
-    `reversible` are the reactions that are said to be so; in Level 2 they are so as well if nothing is said.
+    `reversible` are the reactions with that attribute; in Level 2 they are so as well without it.
     """
 
     packages: tuple[str, ...]
-    reversible: frozenset[str] = frozenset()
+    reversible: frozenset[str]
 
 
-def look_over(text: str) -> Header:
+def safe_header(text: str) -> Header:
     """The header of an SBML text that is safe to read on; ModelError, with the line, for any other text."""
     size = len(text) if text.isascii() else len(text.encode())
     if size > MAX_BYTES:
         raise ModelError(f"an SBML file of {size:,} bytes; at most {MAX_BYTES:,} are read")
     if not text.strip():
         raise ModelError("an SBML file without any text")
-    return _Look(text).header()
+    return _SafetyCheck(text).header()
 
 
-class _Look:
+class _SafetyCheck:
     """One reading by expat, which ends at the first thing that is refused."""
 
     def __init__(self, text: str) -> None:
@@ -65,7 +65,7 @@ class _Look:
         self.depth = 0
         self.math_depth = 0
         self.formula_elements = 0
-        self.read: Header | None = None
+        self.packages: tuple[str, ...] | None = None
         self.reversible: set[str] = set()
         self.functions: dict[str, set[str]] = {}  # the names that each reads
         self.formulas: dict[str, set[str]] = {}
@@ -85,14 +85,14 @@ class _Look:
         except expat.ExpatError as error:
             message = f"this is not XML: {expat.ErrorString(error.code)}"
             raise self._error(message, line=error.lineno, column=error.offset) from None
-        assert self.read is not None
+        assert self.packages is not None
         for noun, reads, most in (
             ("functions", self.functions, MAX_FUNCTION_PAIRS),
             ("rules, assignments and rates", self.formulas, MAX_FORMULA_PAIRS),
         ):
             if _has_pairs(reads, most):
                 raise ModelError(f"{noun} read each other in more than {most:,} pairs", remedy="write some of them out")
-        return replace(self.read, reversible=frozenset(self.reversible))
+        return Header(self.packages, frozenset(self.reversible))
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         """An encoding under which the library could read something else than what is read here is refused."""
@@ -109,7 +109,7 @@ class _Look:
         self.depth += 1
         if self.depth > MAX_ELEMENT_DEPTH:
             raise self._error(f"more than {MAX_ELEMENT_DEPTH} elements within each other")
-        if self.read is None:
+        if self.packages is None:
             self._outermost(name, attributes)
         space, _, element = name.rpartition(" ")
         if element in _OWNERS and "/sbml/" in space:
@@ -139,7 +139,7 @@ class _Look:
         for package in (name for name, value in packages.items() if value.strip() in ("true", "1")):
             remedy = "flatten the model first" if package == "comp" else "save the model without it"
             raise self._error(f"the model needs the package {package}, which is not supported", remedy)
-        self.read = Header(tuple(packages))
+        self.packages = tuple(packages)
 
     def _text(self, text: str) -> None:
         if self.name is not None:

@@ -15,9 +15,12 @@ from xml.etree.ElementTree import Element, indent, tostring
 from sateen.core.errors import ModelError
 from sateen.language.expression import Boolean, Expression, Name, Number, Operation, literal_value, number
 from sateen.model.model import CLOCK, Event, Model, Transition, Variable, new_name
+from sateen.model.readers import ModelReader
+from sateen.model.sbml import read_sbml
 from sateen.model.sbml_math import TAGS
+from sateen.model.sbml_safety import MAX_BYTES
 
-__all__ = ["write_sbml"]
+__all__ = ["READER", "write_sbml"]
 
 _CORE: Final = "http://www.sbml.org/sbml/level3/version2/core"
 _MATH: Final = "http://www.w3.org/1998/Math/MathML"
@@ -51,6 +54,9 @@ def write_sbml(model: Model) -> str:
     root = _made("sbml", {"xmlns": _CORE, "level": "3", "version": "2"}, _made("model", units, *_lists(parts)))
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+READER: Final = ModelReader(lambda text: read_sbml(text).model, write_sbml, max_bytes=MAX_BYTES)
 
 
 def _check(model: Model) -> None:

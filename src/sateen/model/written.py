@@ -50,7 +50,7 @@ def happens(one: Transition | Event) -> str:
 
 
 def _left_plain(model: Model) -> set[str]:
-    """The species whose bounds go without saying: counts from 0 on, which no reaction takes below without a look."""
+    """The species whose bounds need not be written: counts from 0 on, which no reaction drives below 0."""
     counts = {each.name for each in model.variables if (each.low, each.high) == (0, None)}
     faults = (fault for transition in model.transitions for fault in consumption_faults(transition).items())
     return counts - {name for name, fault in faults if fault.fatal}

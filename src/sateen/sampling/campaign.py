@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from sateen.core.errors import InputError, SimulationError, StoreError
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.types import FloatArray, IntArray
 from sateen.sampling.ledger import Chunk, Interval, Ledger, Tally
 from sateen.sampling.source import Source
@@ -69,8 +69,7 @@ class Campaign:
         """Make all runs that are missing."""
         if not (gaps := self.ledger.gaps()):
             return
-        self.progress.start("observe", self.ledger.total - self.ledger.done, "runs")
-        try:
+        with working(self.progress, "observe", self.ledger.total - self.ledger.done, "runs"):
             if self.ledger.done:
                 self.progress.note(f"{self.ledger.done:,} runs are in the store")
             if self.source.interruptible_soon:
@@ -78,8 +77,6 @@ class Campaign:
                     self.progress.note("compiling (once)")
                 self._run_here((gaps[0][0], gaps[0][0] + 1))
             self._run_all()
-        finally:
-            self.progress.finish()
 
     def _run_all(self) -> None:
         gaps = self.ledger.gaps()

@@ -1,8 +1,8 @@
 """The probability that a model satisfies a formula at one θ, from runs that are counted: statistical model checking.
 
-How many runs are made is said in one of three ways: by their number, by the width that the interval shall have, or by a
-yes-or-no question about the probability, which the runs go on to answer. Each has an interval that is valid for its own
-way of stopping; `sequential.py` says why.
+How many runs are made is chosen in one of three ways: by their number, by the width that the interval should have, or
+by a yes-or-no question about the probability, which the runs go on to answer. Each has an interval that is valid for
+its way of stopping; `sequential.py` says why.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -23,7 +22,7 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.prediction import Claim
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, Progress, working
 from sateen.core.proportions import clopper_pearson
 from sateen.core.text import percent
 from sateen.core.threads import processors
@@ -111,8 +110,8 @@ def estimate(
     ...     species X = 1
     ...     X -> 0 @ mass_action(k)
     ... ''')
-    >>> found = estimate(decay, stl("F[0, 1] X == 0"), {"k": math.log(2)}, seed=1, runs=10_000)
-    >>> found.lower < 0.5 < found.upper
+    >>> result = estimate(decay, stl("F[0, 1] X == 0"), {"k": math.log(2)}, seed=1, runs=10_000)
+    >>> result.lower < 0.5 < result.upper
     True
     """
     _check(runs, width, test, level, max_runs)
@@ -130,7 +129,7 @@ def estimate(
         started = time.perf_counter()
         decision: Decision | None = None
         if question is not None:
-            with _watched(progress, "testing", max_runs):
+            with working(progress, "testing", max_runs, "runs"):
                 counted, answer = until_answered(source.each, question.test, max_runs)
             decision = question.decision(answer)
             limits = anytime(counted.satisfied, counted.runs, level, counted.undecided)
@@ -182,7 +181,7 @@ class _Runs:
 
     def compile(self, compiled: bool, singly: bool) -> None:
         """Make two runs that nobody counts, so that no time is lost where it counts."""
-        with _watched(self._progress, "compiling", 1, "kernel"):
+        with working(self._progress, "compiling", 1, "kernel"):
             if not compiled:
                 self._progress.note("compiling (once)")
             self._counts(0, 2, singly)
@@ -190,7 +189,7 @@ class _Runs:
 
     def count(self, runs: int) -> Tally:
         """The next runs, counted together."""
-        with _watched(self._progress, "simulating", runs):
+        with working(self._progress, "simulating", runs, "runs"):
             chunks = [
                 Tally(many, int(counts.satisfied.sum()), tuple(counts.undecided.sum(axis=(0, 2)).tolist()))
                 for many, counts in self._waves(runs, False)
@@ -270,15 +269,6 @@ def _sentences(claim: Claim, limits: Limits, counted: Tally, width: float | None
     if width is not None and limits[1] - limits[0] > width:
         culprit = "the undecided runs keep it wider" if counted.undecided else "it takes more runs than were allowed"
         yield f"the width {width:g} was not reached: {culprit}"
-
-
-@contextmanager
-def _watched(progress: Progress, label: str, total: int, unit: str = "runs") -> Iterator[None]:
-    progress.start(label, total, unit)
-    try:
-        yield
-    finally:
-        progress.finish()
 
 
 def _check(runs: int | None, width: float | None, test: str | None, level: float, max_runs: int) -> None:

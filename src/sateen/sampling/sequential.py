@@ -112,15 +112,15 @@ def until_width(draw: Callable[[int], Tally], width: float, level: float, max_ru
         if seen.runs >= plan.runs(_nearest_half(seen)) - plan.runs(_nearest_half(seen, level=0.0)):
             break
         seen += draw(more)
-    found: list[tuple[Limits, Tally]] = []
+    attempts: list[tuple[Limits, Tally]] = []
     for attempt, share in enumerate(_SHARES, start=1):
         plan = _Plan(seen, width, 1.0 - share * (1.0 - level), max_runs - seen.runs)
         fresh = draw(plan.runs(_nearest_half(seen) if attempt < len(_SHARES) else 0.5))
         seen += fresh
-        found.append((clopper_pearson(fresh.satisfied, fresh.runs, plan.level, fresh.undecided), fresh))
-        if _width(found[-1][0]) <= width or plan.gives_up or seen.runs == max_runs:
+        attempts.append((clopper_pearson(fresh.satisfied, fresh.runs, plan.level, fresh.undecided), fresh))
+        if _width(attempts[-1][0]) <= width or plan.gives_up or seen.runs == max_runs:
             break
-    limits, counted = min(found, key=lambda each: _width(each[0]))
+    limits, counted = min(attempts, key=lambda each: _width(each[0]))
     return counted, limits, seen
 
 

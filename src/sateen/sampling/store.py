@@ -19,7 +19,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import Final
 
@@ -69,12 +69,12 @@ class Store:
         if not os.path.isdir(folder):
             raise StoreError(f"the store {self.file} cannot be made: there is no folder {folder}\n  make it first")
         with self.speaking():
-            self._connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+            self.connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         try:
             with self.speaking():
                 self._prepare()
         except BaseException:
-            self._connection.close()
+            self.connection.close()
             raise
 
     def __enter__(self) -> Store:
@@ -83,17 +83,17 @@ class Store:
     def __exit__(self, *_: object) -> None:
         # What is committed is in the file, or in the log beside it, whether or not closing succeeds.
         with suppress(sqlite3.Error):
-            self._connection.close()
+            self.connection.close()
 
     def campaign(self, asked: Mapping[str, object], arrays: Arrays, created: str) -> StoredCampaign:
         """The campaign that is known by these words and arrays; a new one if it is not there yet."""
         key = checksum(asked, arrays)
         with self.speaking(), self.writing():
-            self._connection.execute(
+            self.connection.execute(
                 "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
                 (key, json.dumps(asked), created),
             )
-            (number,) = self._connection.execute("SELECT id FROM campaign WHERE key = ?", (key,)).fetchone()
+            (number,) = self.connection.execute("SELECT id FROM campaign WHERE key = ?", (key,)).fetchone()
         return StoredCampaign(self, number, key)
 
     def _prepare(self) -> None:
@@ -103,13 +103,13 @@ class Store:
         if self._one("SELECT count(*) FROM sqlite_master"):
             self._check_mark()
         self._set_log()
-        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self.connection.execute("PRAGMA synchronous = NORMAL")
         with self.writing():
             if not self._one("SELECT count(*) FROM sqlite_master"):
                 for statement in _SCHEMA.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA application_id = {_MARK}")
-                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+                    self.connection.execute(statement)
+                self.connection.execute(f"PRAGMA application_id = {_MARK}")
+                self.connection.execute(f"PRAGMA user_version = {_VERSION}")
         self._check_mark()
 
     def _check_mark(self) -> None:
@@ -131,29 +131,20 @@ class Store:
                 time.sleep(0.02)
 
     def _one(self, question: str) -> object:
-        (answer,) = self._connection.execute(question).fetchone()
+        (answer,) = self.connection.execute(question).fetchone()
         return answer
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the write lock from its beginning; all of it is kept, or nothing."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
-            yield self._connection
-            self._connection.execute("COMMIT")
+            yield self.connection
+            self.connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # some errors have rolled it back already
-                self._connection.execute("ROLLBACK")
+                self.connection.execute("ROLLBACK")
             raise
-
-    @contextmanager
-    def reading(self, question: str, *values: int) -> Iterator[sqlite3.Cursor]:
-        """The rows of an answer, one by one."""
-        rows = self._connection.execute(question, values)
-        try:
-            yield rows
-        finally:
-            rows.close()
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
@@ -191,7 +182,7 @@ class StoredCampaign:
     def load(self, ledger: Ledger) -> None:
         """Enter all that is stored into an empty ledger."""
         question = "SELECT first, stop, content FROM chunk WHERE campaign = ? ORDER BY first"
-        with self.store.speaking(), self.store.reading(question, self.number) as rows:
+        with self.store.speaking(), closing(self.store.connection.execute(question, (self.number,))) as rows:
             for first, stop, content in rows:
                 try:
                     ledger.add(_unpacked(self.key, ledger, first, stop, content))

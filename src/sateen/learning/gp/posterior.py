@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +14,12 @@ from scipy.special import ndtr, ndtri, owens_t
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.prediction import Training
-from sateen.core.record import Record
 from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
-from sateen.core.types import Arrays, FloatArray
+from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
-from sateen.learning.inputs import Inputs
 from sateen.learning.likelihood import inverse_link, normal_nodes
-from sateen.learning.posterior import LearnedPosterior, Parts, Summary
+from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.settings import Link
 
 __all__ = ["GPPosterior"]
@@ -32,7 +28,6 @@ _MOST_JOINT: Final = 5000  # points drawn together
 _CACHED: Final = 512  # rows whose covariances a processor keeps at hand
 _NODES: Final = 64  # for means under the logistic link
 _KNOWN: Final = 1e-13  # of a prior variance: directions that the data moved less than this are as in the prior
-_KEPT: Final = ("points", "factor", "mean", "spread", "unseen")  # arrays, in a file
 _SEEN: Final = (
     "its prior was learned from all of the training data, so kl() would measure nothing; fit SVIGP or EPGP "
     "with split=0.3, or give it length_scales, variance and inputs='log' or 'linear' beforehand"
@@ -182,25 +177,6 @@ class GPPosterior(LearnedPosterior):
         f = inverse_link(mean[:, None] + np.sqrt(variance)[:, None] * nodes, self.link)
         steep = f * (1.0 - f)
         return steep @ weights, 0.5 * (steep * (1.0 - 2.0 * f)) @ weights
-
-    def parts(self) -> Parts:
-        """What a file keeps of it besides recipe, training, inputs and record."""
-        words = {"kind": self.kind, "kernel": asdict(self.kernel), "offset": self.offset, "link": self.link}
-        return words, {name: getattr(self, name) for name in _KEPT}
-
-    @classmethod
-    def from_parts(
-        cls,
-        recipe: Any,
-        training: Training,
-        inputs: Inputs,
-        record: Record,
-        content: Mapping[str, Any],
-        arrays: Arrays,
-    ) -> GPPosterior:
-        """The posterior that `parts` described."""
-        words = content["kind"], Kernel(**content["kernel"]), content["offset"], content["link"]
-        return cls(recipe, training, inputs, record, *words, *(arrays[name] for name in _KEPT))
 
 
 def _probit_moments(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -31,7 +31,6 @@ from sateen.core.types import Array as HostArray
 from sateen.core.types import File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.inputs import Sample, check_task, sample_of
-from sateen.learning.networks.laplace_net_posterior import LaplacePosterior
 from sateen.learning.networks.network import (
     Array,
     Net,
@@ -43,14 +42,23 @@ from sateen.learning.networks.network import (
     rows_of,
     window_of,
 )
-from sateen.learning.networks.training import Batches, CountLoss, Schedule, Trained, Trainer, first_weights
+from sateen.learning.networks.posterior import LaplacePosterior
+from sateen.learning.networks.training import (
+    Batches,
+    CountLoss,
+    Schedule,
+    Trained,
+    Trainer,
+    first_weights,
+    prior_precision,
+)
 from sateen.learning.scale import choose_inputs
 from sateen.learning.settings import Precision
 
 if TYPE_CHECKING:
     from sateen.learning.networks.recipes import LaplaceNet
 
-__all__ = ["Belief", "believed", "curvature", "decay_for", "fit"]
+__all__ = ["Belief", "believed", "curvature", "fit"]
 
 _MANY_POINTS: Final = 300_000
 _BATCH: Final = 256
@@ -72,15 +80,16 @@ def fit(
     net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
     settings = asdict(replace(recipe, device="auto"))
     kept = Checkpoint.of(checkpoint, "laplace-net", settings, inputs.content(), observations.fingerprint, int(seed))
-    decay = decay_for(recipe, net)
+    decay = prior_precision(recipe.weight_decay, net)
     with (
         arithmetic(recipe.device, recipe.precision),
         Trainer("laplace-net", recipe.nets * recipe.steps, progress, kept) as trainer,
     ):
         trained = _trained(recipe, net, sample, seed, trainer)
         progress.note("finding the curvature")
+        asked = recipe.curvature_rows, recipe.draws
         beliefs = [
-            believed(net, one.parameters, sample, decay, recipe, stream(seed, "curvature", place))
+            believed(net, one.parameters, sample, decay, *asked, stream(seed, "curvature", place))
             for place, one in enumerate(trained)
         ]
     values = log_ways(sample) - len(sample) * np.mean([one.losses for one in trained], axis=0)
@@ -99,16 +108,11 @@ def fit(
     )
 
 
-def decay_for(recipe: LaplaceNet, net: Net) -> float:
-    """The precision of the prior of every weight."""
-    return float(min(max(net.inputs, 1), 10)) if recipe.weight_decay is None else float(recipe.weight_decay)
-
-
 def _trained(recipe: LaplaceNet, net: Net, sample: Sample, seed: int, trainer: Trainer) -> list[Trained]:
     """The networks whose training ended, or the only one that began before Ctrl-C."""
     size = _BATCH_OF_MANY if len(sample) >= _MANY_POINTS else _BATCH
     batches = Batches.of(sample, recipe.batch or size, seed, recipe.precision)
-    fixed = np.asarray(decay_for(recipe, net) / len(sample), recipe.precision)
+    fixed = np.asarray(prior_precision(recipe.weight_decay, net) / len(sample), recipe.precision)
     loss, course, trained = CountLoss(net, window_of(sample)), Schedule(recipe.steps, recipe.rate), list[Trained]()
     for place in range(recipe.nets):
         start = first_weights(net, sample, stream(seed, "weights", place), recipe.precision)
@@ -151,10 +155,9 @@ class Belief(NamedTuple):
 
 @on_one_thread
 def believed(
-    net: Net, weights: HostArray, sample: Sample, decay: float, recipe: LaplaceNet, rng: np.random.Generator
+    net: Net, weights: HostArray, sample: Sample, decay: float, rows: int, draws: int, rng: np.random.Generator
 ) -> Belief:
     """The Laplace approximation around the weights of a network."""
-    rows, draws = recipe.curvature_rows, recipe.draws
     chosen = sample if len(sample) <= rows else sample[np.sort(rng.permutation(len(sample))[:rows])]
     window = window_of(sample)
     summed = curvature(net, weights, chosen, window) * (len(sample) / len(chosen))

@@ -24,8 +24,7 @@ from sateen.learning.settings import (
 )
 
 if TYPE_CHECKING:
-    from sateen.learning.networks.laplace_net_posterior import LaplacePosterior
-    from sateen.learning.networks.svi_bnn_posterior import BNNPosterior
+    from sateen.learning.networks.posterior import BNNPosterior, LaplacePosterior
 
 __all__ = ["SVIBNN", "LaplaceNet"]
 
@@ -51,7 +50,7 @@ class SVIBNN:
     sateen.core.errors.InputError: activation is 'silu', 'leaky-relu' or 'tanh', not 'relu'
     """
 
-    posterior_class: ClassVar[str] = "sateen.learning.networks.svi_bnn_posterior:BNNPosterior"
+    posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:BNNPosterior"
     width: int = 20
     activation: Activation = "silu"
     link: Link = "probit"
@@ -140,7 +139,7 @@ class LaplaceNet:
     sateen.core.errors.InputError: nets is a whole number from 1 up, not 0
     """
 
-    posterior_class: ClassVar[str] = "sateen.learning.networks.laplace_net_posterior:LaplacePosterior"
+    posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:LaplacePosterior"
     nets: int = 4
     width: int = 32
     activation: Activation = "silu"

@@ -28,8 +28,16 @@ from sateen.core.types import File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.networks.network import Array, Net, Rows, arithmetic, log_likelihood, log_ways, window_of
-from sateen.learning.networks.svi_bnn_posterior import BNNPosterior
-from sateen.learning.networks.training import Batches, CountLoss, Schedule, Trained, Trainer, first_weights
+from sateen.learning.networks.posterior import BNNPosterior
+from sateen.learning.networks.training import (
+    Batches,
+    CountLoss,
+    Schedule,
+    Trained,
+    Trainer,
+    first_weights,
+    prior_precision,
+)
 from sateen.learning.scale import choose_inputs
 
 if TYPE_CHECKING:
@@ -79,7 +87,7 @@ def _trained(
     """The weights of the deterministic network, and q: its means and the logarithms of its deviations."""
     batches, window = Batches.of(sample, recipe.batch, seed, recipe.precision), window_of(sample)
     rest = 0.0 if recipe.cooling else 1.0
-    decay = min(max(net.inputs, 1), 10) if recipe.weight_decay is None else recipe.weight_decay
+    decay = prior_precision(recipe.weight_decay, net)
     start = first_weights(net, sample, stream(seed, "weights"), recipe.precision)
     course, fixed = Schedule(first, recipe.pretraining_rate, rest), np.asarray(decay / len(sample), recipe.precision)
     chance = stream(seed, "pretraining")

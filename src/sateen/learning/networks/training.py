@@ -27,7 +27,7 @@ from sateen.learning.inputs import Sample
 from sateen.learning.networks.network import Array, Net, Rows, log_likelihood, rows_of
 from sateen.learning.settings import Precision
 
-__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Trained", "Trainer", "first_weights"]
+__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Trained", "Trainer", "first_weights", "prior_precision"]
 
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
@@ -261,6 +261,11 @@ def first_weights(net: Net, sample: Sample, rng: np.random.Generator, precision:
     """Random weights whose output is near the g of the frequency among all decided runs."""
     satisfied, decided = float(sample.satisfied.sum()), float((sample.trials - sample.undecided).sum())
     return net.first_weights(rng, (satisfied + 0.5) / (decided + 1.0)).astype(precision)
+
+
+def prior_precision(weight_decay: float | None, net: Net) -> float:
+    """The precision of the prior of every weight: by default as many as there are inputs, from 1 to 10."""
+    return float(min(max(net.inputs, 1), 10) if weight_decay is None else weight_decay)
 
 
 def _trained(state: _State, done: int, course: Schedule) -> Trained:

@@ -12,7 +12,7 @@ from scipy.linalg import expm
 from scipy.stats import poisson
 
 from sateen.core.errors import ExactError
-from sateen.engine import transient
+from sateen.engine import motion
 from sateen.engine.motion import SOLUTION_ERROR, Flow, Limit, poisson_weights
 
 
@@ -94,7 +94,7 @@ def test_a_long_queue_is_followed_only_where_it_is_busy():
 def test_a_steady_state_ends_the_steps_early():
     steps = []
 
-    class Counted(transient._Stretch):
+    class Counted(motion._Stretch):
         __slots__ = ()
 
         def leap(self, now):
