@@ -12,14 +12,27 @@ import click
 
 import sateen as st
 from sateen.cli.learned import guarantee_content
-from sateen.cli.options import COUNT, JSON, OBSERVATIONS, PLOT, SEED, check_files, given, target_option, usage
+from sateen.cli.options import (
+    CONFIDENCE,
+    COUNT,
+    JSON,
+    LEVEL,
+    MARGINAL,
+    OBSERVATIONS,
+    PLOT,
+    SEED,
+    check_files,
+    given,
+    target_option,
+    usage,
+)
 from sateen.cli.output import draw, show
 from sateen.cli.progress import Bar
 from sateen.cli.sources import keeping, load_observations, load_posterior, reading, write_observations
 from sateen.core.errors import InputError, ModelWarning, SateenError
 from sateen.core.text import percent
 from sateen.guarantee.methods import METHODS
-from sateen.guarantee.request import CalibrateRequest, PlanRequest
+from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
@@ -41,8 +54,8 @@ class CalibrateOptions:
     held_out: str | None
     target: str
     method: str
-    level: float | None
-    confidence: float | None
+    level: float | Default
+    confidence: float | Default
     marginal: bool
     rank: int | None
     normaliser: str | None
@@ -85,8 +98,8 @@ class CalibrateOptions:
         """What the guarantee shall be."""
         return CalibrateRequest.of(
             self.method,
-            level="default" if self.level is None else self.level,
-            confidence="default" if self.confidence is None else self.confidence,
+            level=self.level,
+            confidence=self.confidence,
             marginal=self.marginal,
             rank=self.rank,
             normaliser=self.normaliser,
@@ -102,8 +115,8 @@ class CalibrateOptions:
         return PlanRequest.of(
             width=self.width,
             budget=self.budget,
-            level="default" if self.level is None else self.level,
-            confidence="default" if self.confidence is None else self.confidence,
+            level=self.level,
+            confidence=self.confidence,
             marginal=self.marginal,
             normaliser=self.normaliser,
             seed=_PLAN_SEED,
@@ -115,9 +128,9 @@ class CalibrateOptions:
 @click.argument("held_out", metavar="[HELD_OUT]", required=False)
 @target_option("guarantee", "FILE.safetensors", required=True)
 @click.option("--method", default="lift", show_default=True, metavar="|".join(METHODS.builtin), help="Which proof.")
-@click.option("--level", type=float, metavar="L", help="The share of θ that is covered; by default 0.9.")
-@click.option("--confidence", type=float, metavar="C", help="The share of calibrations that keep it; lift: 0.95.")
-@click.option("--marginal", is_flag=True, help="On average over calibrations; the default of all but lift.")
+@LEVEL
+@CONFIDENCE
+@MARGINAL
 @click.option("--rank", type=COUNT, metavar="M", help="The rank of the lift, fixed before HELD_OUT was seen.")
 @click.option("--normaliser", metavar="NAME", help="What widths are proportional to: predictive, posterior, ...")
 @click.option("--split", type=float, metavar="S", help="The share of 1 - L that chernoff's conformal part may miss.")
