@@ -224,7 +224,7 @@ CONST: Final = click.option(
     help="Constants that a PRISM model or a property leaves open; repeatable.",
 )
 SEED: Final = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="The same seed, the same result."
+    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="The same seed, the same result."
 )
 END: Final = click.option("--end", type=float, metavar="T", help="Read the formula on the path cut at time T.")
 MAX_EVENTS: Final = click.option(
@@ -238,9 +238,13 @@ LEVEL: Final = click.option(
     "--level", type=float, callback=_or_default, metavar="L", help="The share of θ that is covered; by default 0.9."
 )
 CONFIDENCE: Final = click.option(
-    "--confidence", type=float, callback=_or_default, metavar="C", help="The share of calibrations that keep it."
+    "--confidence",
+    type=float,
+    callback=_or_default,
+    metavar="C",
+    help="The share of calibrations that keep it; lift: 0.95.",
 )
 MARGINAL: Final = click.option(
-    "--marginal", is_flag=True, help="A guarantee on average over calibrations, without confidence, is narrower."
+    "--marginal", is_flag=True, help="Without confidence: on average over calibrations, which is narrower."
 )
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
