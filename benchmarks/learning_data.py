@@ -21,53 +21,26 @@ from __future__ import annotations
 import argparse
 import os
 import time
-import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 import sateen as st
-from sateen.core.errors import InputError, nearest
 from sateen.paper.cases.configurations import CONFIGURATIONS, configuration
 from sateen.paper.cases.design import Design
 from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, pinned, random_network
+from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS
+from sateen.paper.questions import NETWORKS, Question, Set, questions
 
 FloatArray = npt.NDArray[np.float64]
-Role = Literal["train", "test", "truth"]
 Family = Literal["paper", "as-stated", "pinned", "own"]
 FAMILIES: Final[tuple[Family, ...]] = ("paper", "as-stated", "pinned", "own")
-ROLES: Final[tuple[Role, ...]] = ("train", "test", "truth")
-
-TRUTH_RUNS: Final = MappingProxyType({"sir": None, "lacz": 5000, "phosphorelay": 50_000})  # None: computed exactly
-NETWORK_TRUTH_RUNS: Final = 20_000
-GENERATED: Final = 5  # networks for each dimension, with the seeds 1000 r + 1 … 1000 r + 5
-USED: Final = 2  # of them: the first that have an informative property of every kind
-
-# Own networks: the seed of each, and the properties that `informative_properties` finds with it (see `choose`).
-OWN: Final[Mapping[str, tuple[int, str, str, str]]] = MappingProxyType(
-    {
-        "r02/m1": (2001, "G[0, 10] S1 <= S3", "F[0, 10] S3 <= S2", "F[0, 10] G S1 < 20"),
-        "r02/m2": (2003, "G[0, 10] S3 <= S2", "F[0, 10] S2 <= S3", "F[0, 10] G S3 < 20"),
-        "r03/m1": (3001, "G[0, 10] S1 <= S2", "F[0, 10] S2 <= S1", "F[0, 10] G S2 < 20"),
-        "r03/m2": (3002, "G[0, 10] S1 <= S4", "F[0, 10] S4 <= S1", "F[0, 10] G S1 < 20"),
-        "r04/m1": (4001, "G[0, 10] S5 <= S3", "F[0, 10] S3 <= S1", "F[0, 10] G S2 < 20"),
-        "r04/m2": (4005, "G[0, 10] S3 <= S4", "F[0, 10] S4 <= S5", "F[0, 10] G S1 < 20"),
-        "r08/m1": (8001, "G[0, 10] S4 <= S3", "F[0, 10] S2 <= S7", "F[0, 10] G S8 < 20"),
-        "r08/m2": (8002, "G[0, 10] S6 <= S5", "F[0, 10] S5 <= S3", "F[0, 10] G S7 < 20"),
-        "r12/m1": (12001, "G[0, 10] S10 <= S7", "F[0, 10] S13 <= S8", "F[0, 10] G S4 < 20"),
-        "r12/m2": (12002, "G[0, 10] S6 <= S11", "F[0, 10] S1 <= S9", "F[0, 10] G S7 < 20"),
-        "r16/m1": (16001, "G[0, 10] S1 <= S2", "F[0, 10] S17 <= S5", "F[0, 10] G S1 < 20"),
-        "r16/m2": (16002, "G[0, 10] S4 <= S11", "F[0, 10] S1 <= S4", "F[0, 10] G S14 < 20"),
-        "r20/m1": (20001, "G[0, 10] S12 <= S17", "F[0, 10] S14 <= S12", "F[0, 10] G S10 < 20"),
-        "r20/m2": (20002, "G[0, 10] S18 <= S13", "F[0, 10] S9 <= S18", "F[0, 10] G S6 < 20"),
-    }
-)
+GENERATED: Final = 9  # networks that `choose` looks at for each dimension, with the seeds 1000 r + 1, 1000 r + 2, ...
+USED: Final = 2  # of our own networks for each dimension: the first that have an informative property of every kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,51 +60,48 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A function to learn, the designs of its data sets, and how its truth is found.
+    """A question about one function; `stored` is a truth that came with it, and its points are then the test points."""
 
-    `truth_runs` is None where the truth is computed; `stored` is a truth that came with the problem, and its points are
-    then the test points.
-    """
-
-    name: str
-    model: st.Model
-    formula: st.Formula
-    space: st.Space
-    train: Design
-    test: Design
-    truth_runs: int | None
+    question: Question
     stored: Truth | None = None
 
-    def training_points(self, seed: int) -> st.Points:
-        """The parameter values of the training set number `seed`."""
-        return self.train.draw(self.space, self._seeds("train", seed)[0])
+    @property
+    def name(self) -> str:
+        """The name of the problem."""
+        return self.question.name
 
-    def test_points(self) -> st.Points:
-        """The parameter values of the test set, where the truth is known too."""
-        return self.test.draw(self.space, self._seeds("test")[0]) if self.stored is None else self.stored.points
+    @property
+    def formula(self) -> st.Formula:
+        """The only formula."""
+        (formula,) = self.question.formulas.values()
+        return formula
 
-    def run_seed(self, role: Role, number: int = 0) -> int:
-        """The seed of the runs of a set."""
-        return int(self._seeds(role, number)[1].generate_state(1, np.uint64)[0] >> 1)
+    @property
+    def space(self) -> st.Space:
+        """Where the parameters vary."""
+        return self.question.space
 
-    def _seeds(self, role: Role, number: int = 0) -> list[np.random.SeedSequence]:
-        """The seeds of the design and of the runs of a set."""
-        return np.random.SeedSequence(number, spawn_key=(zlib.crc32(self.name.encode()), ROLES.index(role))).spawn(2)
+    def points(self, role: Set, number: int = 0) -> st.Points:
+        """The parameter values of a set; the truth is known at the test points."""
+        return self.stored.points if self.stored and role != "train" else self.question.points(role, number)
 
 
 def problem(name: str) -> Problem:
     """The problem of that name."""
     match name.split("/"):
         case [letter] if letter in CONFIGURATIONS:
-            return _of_the_paper(name, letter, "paper-data")
+            return Problem(*questions([letter]))
         case [letter, "as-stated"] if letter in CONFIGURATIONS:
-            return _of_the_paper(name, letter, "as-stated")
+            asked = configuration(letter).variant("as-stated")
+            (question,) = questions([letter])
+            return Problem(replace(question, name=name, formulas={name: asked.formula}, space=asked.space))
         case ["pinned", rates, kind] if name in names("pinned"):
             return _pinned(name, int(rates[1:]), kind)
         case ["own", rates, network, kind] if name in names("own"):
-            return _own(name, f"{rates}/{network}", kind)
-    hint = nearest(name, names()) or "names look like a, a/as-stated, pinned/r08/phi1 and own/r08/m1/phi2"
-    raise InputError(f"there is no problem {name!r}; {hint}")
+            (question,) = (each for each in questions([rates]) if each.name == f"{rates}/{network}")
+            formula = question.formulas[f"{question.name}/{kind}"]
+            return Problem(replace(question, name=name, formulas={name: formula}))
+    raise unknown_name(f"there is no problem {name!r}", name, names())
 
 
 def names(family: Family | None = None) -> list[str]:
@@ -140,15 +110,11 @@ def names(family: Family | None = None) -> list[str]:
         "paper": list(CONFIGURATIONS),
         "as-stated": [f"{letter}/as-stated" for letter in CONFIGURATIONS],
         "pinned": [f"pinned/r{rates:02d}/{kind}" for rates in DIMENSIONS for kind in KINDS],
-        "own": [f"own/{network}/{kind}" for network in OWN for kind in KINDS],
+        "own": [
+            f"own/r{rates:02d}/m{place}/{kind}" for rates in NETWORKS for place in range(1, USED + 1) for kind in KINDS
+        ],
     }
     return families[family] if family else [name for family in FAMILIES for name in families[family]]
-
-
-def _of_the_paper(name: str, letter: str, variant: str) -> Problem:
-    asked = configuration(letter).variant(variant)
-    runs = TRUTH_RUNS[asked.case]
-    return Problem(name, asked.model, asked.formula, asked.space, asked.train, asked.test, runs)
 
 
 def _pinned(name: str, rates: int, kind: str) -> Problem:
@@ -157,26 +123,19 @@ def _pinned(name: str, rates: int, kind: str) -> Problem:
     network, place = pinned(folder / "random", rates), KINDS.index(kind)
     known = Truth(network.points, network.frequency[place], network.runs)
     train, test = Design("latin", 5000 * rates, 10), Design("latin", len(network.points), 1000)
-    formula = network.properties[place]
+    formulas = {name: network.properties[place]}
     space = network.points.space
-    return Problem(name, network.model, formula, space, train, test, network.runs, stored=known)
+    return Problem(Question(name, "random", network.model, formulas, space, train, test, network.runs), stored=known)
 
 
-def _own(name: str, own: str, kind: str) -> Problem:
-    rates, (seed, *texts) = int(own[1:3]), OWN[own]
-    network, text = random_network(rates, seed), texts[KINDS.index(kind)]
-    formula = st.stl(text, end=10 if kind == "phi3" else None)
-    return Problem(name, network.model, formula, network.space, network.train, network.test, NETWORK_TRUTH_RUNS)
-
-
-def choose(rates: int) -> dict[str, tuple[int | str, ...]]:
-    """The rows of OWN for so many rates, found anew, which takes up to some minutes."""
-    rows: dict[str, tuple[int | str, ...]] = {}
+def choose(rates: int) -> list[tuple[int | str, ...]]:
+    """The networks in NETWORKS for so many rates, found again, which takes up to some minutes: seeds and properties."""
+    rows: list[tuple[int | str, ...]] = []
     for seed in range(1000 * rates + 1, 1000 * rates + 1 + GENERATED):
         kept = informative_properties(random_network(rates, seed), seed, observe=_counts_on_the_same_paths())
         if None not in kept:
-            rows[f"r{rates:02d}/m{len(rows) + 1}"] = (seed, *map(str, kept))
-        if len(rows) == USED:
+            rows.append((seed, *map(str, kept)))
+        if len(rows) == len(NETWORKS[rates]):
             break
     return rows
 
@@ -201,58 +160,59 @@ def _counts_on_the_same_paths() -> Observe:
 
 def training(problem: Problem, seed: int, *, folder: Path | None = None, workers: int | None = None) -> st.Observations:
     """The training set number `seed`, from 1 up."""
-    return _observed(problem, "train", seed, problem.train.runs, folder, workers)
+    return _observed(problem, "train", seed, problem.question.train.runs, folder, workers)
 
 
 def testing(problem: Problem, *, folder: Path | None = None, workers: int | None = None) -> st.Observations:  # noqa: PT028
     """The test set: few points, but many runs at each."""
-    return _observed(problem, "test", 0, problem.test.runs, folder, workers)
+    return _observed(problem, "test", 0, problem.question.test.runs, folder, workers)
 
 
 def truth(problem: Problem, *, folder: Path | None = None, workers: int | None = None) -> Truth:
     """The truth at the test points."""
+    question = problem.question
     if problem.stored is not None:
         return problem.stored
-    if problem.truth_runs is not None:
-        found = _observed(problem, "truth", 0, problem.truth_runs, folder, workers)
-        if found.undecided.any():
-            raise InputError(f"{found.undecided.sum()} runs behind the truth of {problem.name} are undecided")
-        return Truth(found.points, found.frequency, problem.truth_runs)
-    points, file = problem.test_points(), _file(problem, "truth-exact.npy", folder)
+    if question.truth_runs is not None:
+        known = _observed(problem, "truth", 0, question.truth_runs, folder, workers)
+        if known.undecided.any():
+            raise st.InputError(f"{known.undecided.sum()} runs behind the truth of {problem.name} are undecided")
+        return Truth(known.points, known.frequency, question.truth_runs)
+    points, file = problem.points("test"), _file(problem, "truth-exact.npy", folder)
     if not file.exists():
-        table = np.column_stack([points.theta, st.exact(problem.model, problem.formula, points)])
+        table = np.column_stack([points.theta, st.exact(question.model, problem.formula, points)])
         partial = file.with_name(f".{file.name}.{os.getpid()}.npy")
         np.save(partial, table)
         partial.replace(file)
     *theta, probability = np.load(file).T
     sample = slice(len(points) // 2, len(points) // 2 + 1)  # tells whether the question is still the same
-    again = st.exact(problem.model, problem.formula, points[sample])
+    again = st.exact(question.model, problem.formula, points[sample])
     if not np.array_equal(np.transpose(theta), points.theta) or not np.allclose(probability[sample], again, atol=1e-9):
-        raise InputError(f"{file} answers another question than {problem.name} asks now; delete it")
+        raise st.InputError(f"{file} answers another question than {problem.name} asks now; delete it")
     return Truth(points, probability, None)
 
 
 def _observed(
-    problem: Problem, role: Role, number: int, runs: int, folder: Path | None, workers: int | None
+    problem: Problem, role: Set, number: int, runs: int, folder: Path | None, workers: int | None
 ) -> st.Observations:
     """The set of that role, read from its file if there is one."""
-    numbered = f"{role}{number}" if role == "train" else role
-    file, seed = _file(problem, f"{numbered}-{runs}runs.npz", folder), problem.run_seed(role, number)
+    question, numbered = problem.question, f"{role}{number}" if role == "train" else role
+    file, seed = _file(problem, f"{numbered}-{runs}runs.safetensors", folder), question.run_seed(role, number)
     if file.exists():
-        found = st.Observations.load(file)
-        asked = (str(problem.model), str(problem.formula), problem.formula.end, seed)
+        kept = st.Observations.load(file)
+        asked = (str(question.model), str(problem.formula), problem.formula.end, seed)
         if (
-            tuple(found.provenance[key] for key in ("model", "formula", "end", "seed")) != asked
-            or found.space != problem.space
-            or len(found) != (problem.train if role == "train" else problem.test).points
-            or (found.trials != runs).any()
+            tuple(kept.provenance[key] for key in ("model", "formula", "end", "seed")) != asked
+            or kept.space != question.space
+            or len(kept) != (question.train if role == "train" else question.test).points
+            or (kept.trials != runs).any()
         ):
-            raise InputError(f"{file} answers another question than {problem.name} asks now; delete it")
-        return found
-    points = problem.training_points(number) if role == "train" else problem.test_points()
-    found = st.observe(problem.model, problem.formula, points, runs, seed=seed, workers=workers)
-    found.save(file)
-    return found
+            raise st.InputError(f"{file} answers another question than {problem.name} asks now; delete it")
+        return kept
+    points = problem.points(role, number)
+    observed = st.observe(question.model, problem.formula, points, runs, seed=seed, workers=workers)
+    observed.save(file)
+    return observed
 
 
 def _file(problem: Problem, what: str, folder: Path | None) -> Path:

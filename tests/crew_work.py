@@ -14,6 +14,10 @@ def write(folder: str, name: str) -> None:
     Path(folder, name).write_text(str(os.getpid()))
 
 
+def locate(folder: str, name: str) -> None:
+    Path(folder, name).write_text(str(Path.cwd()))
+
+
 def fail(folder: str, name: str) -> None:
     raise InputError(f"{name} cannot be made")
 

@@ -42,5 +42,5 @@ def squares(path: str, numbers: tuple[int, ...], how: str = "") -> Pipeline:
         total = sum(task.value()["square"] for task in tasks)
         return lambda file: write_checksummed(file, {"sum": total, "process": os.getpid()})
 
-    total = folder_task(folder, "sum", {}, make, read=read_checksummed, needs=tasks)
+    total = folder_task(folder, "sum", {}, make, read=read_checksummed, needs=tasks, seconds=1.0)
     return Pipeline(folder, (*tasks, total), Rebuild(squares, (path, numbers, how)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sateen.paper.cases.firing import Counts, Exchange, all_can_fire, can_be_met
+from sateen.paper.cases.random_ctmc import Counts, Exchange, all_can_fire, can_be_met
 
 MOST = 12  # individuals in a state of the search
 

@@ -13,7 +13,6 @@ from processes import Stopper
 from sateen.core.errors import Interrupted
 from sateen.paper.cases.design import Design
 from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
-from sateen.paper.figures import draw
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions
 from sateen.paper.reproduction import Findings, Reproduction
@@ -140,7 +139,7 @@ def test_the_lift_covers_the_truth_as_often_as_it_promises(done: Reproduction):
 
 
 def test_curves_are_drawn_with_thirty_test_points(done: Reproduction, tmp_path: Path):
-    (file,) = draw(done, done.run(), ".svg")
+    (file,) = done.draw(done.run(), ".svg")
     assert file.name == "paper-a.svg"
     text = file.read_text()
     assert all(word in text for word in ("SVI-GP", "sateen", "beta", "1,000 test runs"))
@@ -148,7 +147,7 @@ def test_curves_are_drawn_with_thirty_test_points(done: Reproduction, tmp_path: 
 
 def test_maps_are_drawn_for_two_parameters(tmp_path: Path):
     work = Reproduction(["c"], tmp_path, learners=("svi-gp",), seeds=1, share=0.02, workers=1)
-    (file,) = draw(work, work.run(), ".svg")
+    (file,) = work.draw(work.run(), ".svg")
     text = file.read_text()
     assert file.name == "paper-c.svg"
     assert all(word in text for word in ("truth", "SVI-GP", "gamma", "mean less truth"))
@@ -162,7 +161,7 @@ def test_a_refusal_is_a_dash_with_its_reason(done: Reproduction, folder: Path):
         findings = work.run()
         assert findings.rows[0].refused == "EPGP needs 12 GB"
         assert "a, EP-GP: EPGP needs 12 GB" in findings.text
-        (figure,) = draw(work, findings)
+        (figure,) = work.draw(findings)
         assert "EP-GP" not in figure.read_text()
     finally:
         missing.file.unlink()
@@ -175,7 +174,7 @@ def test_a_learner_that_cannot_learn_from_a_set_is_kept_as_a_refusal(tmp_path: P
     findings = work.run()
     assert findings.rows[0].refused.startswith("EPGP needs")
     assert not work.pipeline.pending()
-    assert draw(work, findings) == []
+    assert work.draw(findings) == []
 
 
 @pytest.mark.parametrize("stop", [1, 4, 8, 11])
@@ -276,7 +275,7 @@ def test_networks_share_their_runs_and_are_averaged_by_dimension(tmp_path: Path)
     sets = list(work.by_question[question.name].test.value().values())
     assert len({one.points for one in sets}) == 1
     assert len({one.provenance["seed"] for one in sets}) == 1
-    (file,) = draw(work, findings)
+    (file,) = work.draw(findings)
     text = file.read_text()
     assert "SVI-GP, the paper" in text
     assert "(SMC)" in text

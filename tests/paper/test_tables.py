@@ -9,7 +9,7 @@ import pytest
 from sateen.assess.score import Score
 from sateen.paper.published import RANDOM, TABLE_1, Figures
 from sateen.paper.rows import Fit, Lift, Row, best_published, dimension_row, half_width, row
-from sateen.paper.tables import Labels, configuration_tables, configurations_latex, random_latex, random_tables
+from sateen.paper.tables import Labels, configuration_tables, random_tables
 
 
 def score(**changes: float) -> Score:
@@ -136,7 +136,8 @@ def test_a_truth_from_runs_is_said_with_its_error():
 
 def test_the_latex_of_the_configurations_is_exactly_this():
     rows = [row("a", "ep-gp", [], "too large"), row("a", "svi-gp", [fit(uncertainty=0.04)])]
-    assert configurations_latex(rows, LABELS).splitlines() == [
+    (table,) = configuration_tables(rows, LABELS, {})
+    assert table.latex().splitlines() == [
         r"\begin{tabular}{ll|rr|rr|rr|r|rrr|rr}",
         r"    \toprule",
         r"     &  & \multicolumn{2}{c}{RMSE} & \multicolumn{2}{c}{Acc} & \multicolumn{2}{c}{Unc} & "
@@ -165,11 +166,16 @@ def test_the_tables_of_random_networks_have_intervals_over_data_sets():
     assert lines[3].split()[:6] == ["sateen", "(laplace-net)", "1.35", "1.60", "99.0", "96.0"]
     assert lines[4].split()[:3] == ["8", "EP-GP", "-"]
     assert lines[-2:] == ["* worse than the paper's, in the digits that it prints.", "8, EP-GP: too many points"]
-    latex = random_latex(rows)
+    latex = random_tables(rows)[0].latex()
     assert latex.count(r"\midrule") == 2
     assert r"2.50 $\pm$ 6.35\rlap{$^*$}" in latex
     body = [line for line in latex.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
     assert {line.count("&") for line in body} == {14}
+
+
+def test_the_latex_of_a_learner_of_ones_own_is_escaped():
+    (table,) = configuration_tables([row("a", "my_package:MyLearner", [fit("my_package:MyLearner")])], {}, {})
+    assert r"    a & my\_package:MyLearner & 1.35 &" in table.latex()
 
 
 def test_one_value_has_no_interval():

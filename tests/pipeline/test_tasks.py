@@ -101,7 +101,7 @@ def test_those_that_take_longest_begin_first_and_the_time_left_is_told(tmp_path:
     watcher = Notes()
     run(squares(str(tmp_path), (1, 3, 2)), 2, progress=watcher)
     assert [note.split(": ", 1)[1] for note in watcher.notes] == ["square 3: n²", "square 2: n²", "square 1: n²", "sum"]
-    assert watcher.notes[0].startswith("1 of 4, about 6 s left: ")
+    assert watcher.notes[0].startswith("1 of 4, about 7 s left: ")
 
 
 def test_tasks_of_a_group_are_computed_together(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_tasks_of_a_group_are_computed_together(tmp_path: Path) -> None:
     watcher = Notes()
     assert run(pipeline, progress=watcher).states == {"a": "computed", "b": "reused", "c": "computed"}
     assert calls == [["a", "c"]]
-    assert watcher.notes == ["a, c", "b: reused"]
+    assert watcher.notes == ["b: reused", "a, c"]
 
 
 def test_a_task_with_further_files_is_finished_when_all_are_there(tmp_path: Path) -> None:
@@ -186,3 +186,11 @@ def test_a_task_without_its_file_is_an_error(tmp_path: Path) -> None:
     task = folder_task(folder, "none", {}, lambda context: lambda file: None, read=read_checksummed)
     with pytest.raises(SateenError, match="ended without its file"):
         run(Pipeline(folder, (task,)))
+
+
+def test_many_results_that_are_reused_are_counted(tmp_path: Path) -> None:
+    numbers = (1, 2, 3, 4, 5)
+    run(squares(str(tmp_path), numbers))
+    watcher = Notes()
+    run(squares(str(tmp_path), numbers), progress=watcher)
+    assert watcher.notes == ["5 results of square: reused", "sum: reused"]

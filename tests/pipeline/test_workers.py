@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crew_work import fail, sleep, vanish, write
+from crew_work import fail, locate, sleep, vanish, write
 from sateen.core.errors import InputError, SateenError
 from sateen.pipeline.workers import side_by_side
 
@@ -52,6 +52,12 @@ def test_all_is_done_begun_in_order_by_no_more_processes_than_asked_for(tmp_path
     assert len(list(tmp_path.iterdir())) == 5
     assert len(at_work) <= 2
     assert str(os.getpid()) not in at_work
+
+
+def test_processes_work_in_the_folder_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    do(locate, tmp_path, "ab")
+    assert {file.read_text() for file in tmp_path.iterdir()} == {str(tmp_path)}
 
 
 def test_an_error_ends_all_and_is_told(tmp_path: Path):

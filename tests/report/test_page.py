@@ -142,7 +142,7 @@ class TestOfAStudy:
             assert str(seed) in words
 
     def test_the_runs_shown_are_runs_that_were_counted_with_these_verdicts(self, result: st.Result) -> None:
-        from sateen.report.examples import examples
+        from sateen.report.report import examples
 
         own = result.properties["gone"]
         shown = examples(result, own)
@@ -163,7 +163,7 @@ class TestOfAStudy:
             assert again == example.path
 
     def test_a_kind_of_run_that_never_happened_is_not_shown(self, tmp_path: Path) -> None:
-        from sateen.report.examples import examples
+        from sateen.report.report import examples
 
         result = small(("F[0, 2] A == 0", "A <= 5")).run(tmp_path / "always")
         assert list(examples(result, result.properties["gone"])) == ["satisfied"]
@@ -172,7 +172,7 @@ class TestOfAStudy:
         )
 
     def test_an_unbounded_formula_is_followed_until_it_is_decided(self, tmp_path: Path) -> None:
-        from sateen.report.examples import examples
+        from sateen.report.report import examples
 
         result = small(("F[0, 2] A == 0", "(A > 3) U (A == 2)")).run(tmp_path / "unbounded")
         (kind,) = examples(result, result.properties["gone"])

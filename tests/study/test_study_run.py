@@ -384,7 +384,7 @@ class TestInterrupted:
 
 
 class TestSideBySide:
-    FOUR = (TWO, ('["svi-gp"]', '["svi-gp", "ep-gp"]'))
+    FOUR = (TWO, ('["svi-gp"]', '["svi-gp", "own_learners:Pooled"]'))  # the latter is taken to be slow
 
     def test_any_number_of_workers_and_an_interruption_give_the_same_result(self, tmp_path: Path) -> None:
         for workers in (1, 2):
@@ -396,6 +396,17 @@ class TestSideBySide:
         small(*self.FOUR).run(tmp_path / "stopped", workers=2)
         assert told(tmp_path / "1") == told(tmp_path / "2") == told(tmp_path / "stopped")
         assert not list((tmp_path / "stopped").rglob("*.checkpoint"))
+
+    def test_processes_are_started_only_where_fits_take_long(self, tmp_path: Path) -> None:
+        from sateen.study.stages import study_tasks
+
+        def parallel(*learners: str) -> set[bool]:
+            names = ", ".join(f'"{name}"' for name in learners)
+            tasks = study_tasks(small(TWO, ('["svi-gp"]', f"[{names}]")), tmp_path).pipeline.tasks
+            return {task.parallel for task in tasks if task.stage == "learn"}
+
+        assert parallel("svi-gp", "ep-gp") == {False}
+        assert parallel("svi-gp", "svi-bnn") == {True}
 
     def test_an_error_of_a_fit_in_a_process_is_told(self, tmp_path: Path) -> None:
         study = small(TWO, ('["svi-gp"]', '["svi-gp", "own_learners:Failing"]'))

@@ -145,7 +145,6 @@ def paper(
     content: dict[str, object] = {"parts": list(parts), "seed": seed}
     files: list[str] = []
     if learned:
-        from sateen.paper.figures import draw
         from sateen.paper.reproduction import Reproduction
 
         reproduction = Reproduction(
@@ -163,7 +162,7 @@ def paper(
         if not dry_run:
             with _saying_how_to_resume():
                 findings = reproduction.run()
-            files += [str(file) for file in (*reproduction.write(findings), *draw(reproduction, findings, suffix))]
+            files += [str(file) for file in (*reproduction.write(findings), *reproduction.draw(findings, suffix))]
             _say_spent(reproduction)
             content |= {**findings.content(), "spent": dict(reproduction.spent)}
             if not as_json:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 import sateen as st
 from sateen.paper.cases.configurations import configuration
+from sateen.paper.forecast import GUARANTEE_SECONDS
 from sateen.paper.run import PaperRun
 from sateen.paper.tasks import prediction_content, prediction_from
 from sateen.pipeline import SILENT, Progress, stream_seed
@@ -41,7 +42,6 @@ _SHOWN_TEST_POINTS: Final = 30
 _LEVEL: Final = 0.95
 _CHERNOFF_LEVEL: Final = 0.9  # 1 - (0.05 + 0.05), as in the paper
 _SPLIT: Final = 0.2  # of the training, on which a Gaussian process learns the prior of a PAC-Bayes bound
-_SECONDS: Final = 7.0  # of a task, on one core of an AMD EPYC
 
 # By label, a learner whose prior is learned on a share of the training. That of SVI-BNN, N(0, I), has seen nothing.
 LEARNERS: Final[Mapping[str, Callable[[float | None], st.Learner]]] = MappingProxyType(
@@ -128,7 +128,7 @@ class GuaranteeFigures(PaperRun):
             return _Training("", runs, 0, self.seed).observed(points, runs, "test").save
 
         inputs, read, suffix = {"seed": self.seed, "test": list(_TEST)}, st.Observations.load, ".safetensors"
-        return folder_task(self.folder, "test guarantees", inputs, make, read=read, suffix=suffix, seconds=_SECONDS)
+        return folder_task(self.folder, "test guarantees", inputs, make, read=read, suffix=suffix, seconds=1.0)
 
     @cached_property
     def trained(self) -> Mapping[tuple[str, str, int, int], Task[_Trained]]:
@@ -210,7 +210,7 @@ class GuaranteeFigures(PaperRun):
             read=_Trained.read,
             needs=(self.test,),
             parallel=True,
-            seconds=_SECONDS / self.cores,
+            seconds=GUARANTEE_SECONDS / self.cores,
         )
 
     def _curves(self, figure: str) -> Curves:

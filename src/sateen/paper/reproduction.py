@@ -6,32 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 import sateen as st
 from sateen.paper.cases.variants import unknown_name
-from sateen.paper.published import DIMENSIONS, TABLE_1
+from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
-from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, row
+from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, label, row
 from sateen.paper.run import PaperRun
-from sateen.paper.tables import (
-    Labels,
-    Table,
-    configuration_tables,
-    configurations_latex,
-    random_latex,
-    random_tables,
-)
+from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
 from sateen.pipeline import SILENT, Progress, write_text
 from sateen.pipeline.folder import write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 
+if TYPE_CHECKING:
+    from sateen.plot.style import Figure
+
 __all__ = ["PRESETS", "Findings", "Reproduction"]
 
 PRESETS: Final = ("fast", "faithful")
+_SHOWN: Final = 30  # test points in a figure, equally spaced
+_PANELS: Final = ("accuracy", "rmse", "uncertainty", "hours")
+_HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +46,18 @@ class Findings:
     @property
     def text(self) -> str:
         """The tables as text."""
-        return "\n".join([*self._tried(""), *(table.text() for table in self._tables())])
+        return "\n".join([*self._tried(), *(table.text() for table in self._tables())])
 
     @property
     def markdown(self) -> str:
         """The tables in Markdown."""
-        return "\n".join([*self._tried(""), *(table.markdown() for table in self._tables())])
+        return "\n".join([*self._tried(), *(table.markdown() for table in self._tables())])
 
     @property
     def latex(self) -> str:
-        """The tables as LaTeX."""
-        tables = [configurations_latex(self.rows, self.labels)] if self.rows else []
-        tables += [random_latex(self.dimensions)] if self.dimensions else []
-        return "\n".join([*self._tried("% "), *tables])
+        """The tables of figures as LaTeX."""
+        tables = [table.latex() for table in self._tables() if not table.caption]
+        return "\n".join([*(f"% {line}" for line in self._tried()), *tables])
 
     def content(self) -> dict[str, object]:
         """All of it as plain data."""
@@ -75,10 +73,9 @@ class Findings:
         tables = configuration_tables(self.rows, self.labels, self.lifts) if self.rows else []
         return [*tables, *(random_tables(self.dimensions) if self.dimensions else [])]
 
-    def _tried(self, comment: str) -> list[str]:
-        if self.about["share"] == 1:
-            return []
-        return [f"{comment}Tried with a share of {self.about['share']:g} of the points: no figures to compare.\n"]
+    def _tried(self) -> list[str]:
+        share = self.about["share"]
+        return [] if share == 1 else [f"Tried with a share of {share:g} of the points: no figures to compare.\n"]
 
 
 class Reproduction(PaperRun):
@@ -176,6 +173,18 @@ class Reproduction(PaperRun):
             write_json(numbers, findings.content())
         return [*texts, numbers]
 
+    def draw(self, findings: Findings, suffix: str = ".svg") -> list[FilePath]:
+        """Draw every figure of the parts into the folder; the paths of the files."""
+        drawn: dict[str, Figure] = {}
+        for tasks in self.by_question.values():
+            if tasks.question.part != "random" and tasks.question.dimension <= 2:
+                figure = _learned(tasks, self.first)
+                if figure is not None:
+                    drawn[f"paper-{tasks.question.part}"] = figure
+        if findings.dimensions:
+            drawn["paper-random"] = _by_dimension(findings.dimensions)
+        return self.save(drawn, suffix)
+
     def _findings(self) -> Findings:
         rows: list[Row] = []
         labels: dict[str, Labels] = {}
@@ -225,6 +234,51 @@ def _labels(tasks: QuestionTasks) -> Labels:
     of_f = itself.accuracy, itself.wilson_accuracy
     widths = itself.smc_width, TABLE_1[question.part].test_width
     return Labels(question.part, noise, *of_f, *widths, question.truth_runs, error)
+
+
+def _learned(tasks: QuestionTasks, number: int) -> Figure | None:
+    """The figure of a configuration with one or two parameters; None if no learner has learned it."""
+    from sateen.plot.paper import curves, maps
+
+    fits = [task.value() for key, task in tasks.fits.items() if key[2] == number]
+    predictions = {label(fit.learner): fit.prediction for fit in fits if isinstance(fit, Fit) and fit.prediction}
+    if not predictions:
+        return None
+    ((function, test),) = tasks.test.value().items()
+    truth = tasks.truth.value()[function]
+    title = f"Configuration ({tasks.question.part}), training set {number}"
+    if tasks.question.dimension == 2:
+        return maps(title, predictions, test.points, truth)
+    chosen = np.unique(np.linspace(0, len(test) - 1, min(_SHOWN, len(test))).round().astype(int))
+    return curves(title, predictions, test[chosen], test.points, truth)
+
+
+def _by_dimension(rows: tuple[Row, ...]) -> Figure:
+    from sateen.plot.paper import scores_by_dimension
+
+    ours: dict[str, dict[str, dict[int, tuple[float, float | None]]]] = {panel: {} for panel in _PANELS}
+    reference: dict[int, tuple[float, float | None]] = {}
+    for each in (each for each in rows if each.figures):
+        rates = int(each.part)
+        for panel in _PANELS:
+            name, scale = ("seconds", 1 / _HOUR) if panel == "hours" else (panel, 1.0)
+            half = each.halves[name]
+            value = scale * each.figures[name], None if half is None else scale * half
+            ours[panel].setdefault(label(each.learner), {})[rates] = value
+        reference.setdefault(rates, (each.figures["smc_width"], None))
+    return scores_by_dimension(ours, _published(), reference=reference)
+
+
+def _published() -> Mapping[str, Mapping[str, Mapping[int, tuple[float, None]]]]:
+    """The paper's figures by panel and method, where it has any."""
+    published: dict[str, dict[str, dict[int, tuple[float, None]]]] = {}
+    for panel in _PANELS:
+        for method in METHODS:
+            series = {rates: getattr(figures, panel) for rates, figures in RANDOM[method].items()}
+            known = {rates: (float(value), None) for rates, value in series.items() if value is not None}
+            if known:
+                published.setdefault(panel, {})[label(method)] = known
+    return published
 
 
 def _rebuilt(

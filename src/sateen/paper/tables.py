@@ -6,17 +6,17 @@ paper's, and a dash what was refused or not published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from sateen.paper.rows import Lift, Row, label
 
-__all__ = ["Labels", "Table", "configuration_tables", "configurations_latex", "random_latex", "random_tables"]
+__all__ = ["Labels", "Table", "configuration_tables", "random_tables"]
 
 Cells: TypeAlias = tuple[str, ...]
 Column: TypeAlias = tuple[str, int, int]  # the name of a figure, its factor, and its digits
-Mark: TypeAlias = Callable[[str], str]
 _DASH: Final = "-"
 _HEAD: Final[tuple[Cells, Cells]] = (
     ("", "", "RMSE", "", "Acc", "", "Unc", "", "Wilson", "against f", "", "", "seconds", ""),
@@ -90,11 +90,23 @@ class Table:
         lines += ["", *(f"- {note.replace('*', '`*`', 1)}" for note in self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
+    def latex(self) -> str:
+        """The table as a `tabular` for booktabs, with a rule above every line that begins a part; without notes."""
+        starts = [0, *(at for at, name in enumerate(self.heads[0]) if name), len(self.heads[0])]
+        groups = {self.heads[0][start]: stop - start for start, stop in pairwise(starts)}
+        columns = "|".join(("r" if name else "l") * count for name, count in groups.items())
+        spans = [f"\\multicolumn{{{count}}}{{c}}{{{name}}}" for name, count in groups.items() if name]
+        top = " & ".join([""] * groups[""] + spans).replace("against f", "against $f$")
+        lines = [f"\\begin{{tabular}}{{{columns}}}", r"    \toprule", rf"    {top} \\", _latex_line(self.heads[1])]
+        for cells in self.cells:
+            lines += [r"    \midrule", _latex_line(cells)] if cells[0] else [_latex_line(cells)]
+        return "\n".join([*lines, r"    \bottomrule", r"\end{tabular}"]) + "\n"
+
 
 def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift]) -> list[Table]:
     """The table of the configurations, with notes below it, and that of the lift if it was calibrated."""
     parts = list(dict.fromkeys(row.part for row in rows))
-    cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part), _plain))
+    cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part)))
     return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
 
 
@@ -110,40 +122,13 @@ def random_tables(rows: Sequence[Row]) -> list[Table]:
     ]
     notes += [_WORSE] if any(row.worse for row in rows) else []
     notes += _refusals(rows)
-    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows, "±", _plain)), tuple(notes))]
+    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows)), tuple(notes))]
 
 
-def configurations_latex(rows: Sequence[Row], labels: Mapping[str, Labels]) -> str:
-    """The table of the configurations as a `tabular` for booktabs."""
-    body: list[str] = []
-    for part in dict.fromkeys(row.part for row in rows):
-        body += [r"    \midrule", *(_latex_line(cell) for cell in _part(part, rows, labels.get(part), _latex))]
-    groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 2), ("Wilson", 1), ("against $f$", 3), ("seconds", 2)]
-    return _tabular("ll|rr|rr|rr|r|rrr|rr", groups, _HEAD[1], body)
-
-
-def random_latex(rows: Sequence[Row]) -> str:
-    """The table of the random networks as a `tabular` for booktabs."""
-    body: list[str] = []
-    for rates in dict.fromkeys(row.part for row in rows):
-        some = [row for row in rows if row.part == rates]
-        body += [r"    \midrule", *(_latex_line(cell) for cell in _by_rates(some, r"$\pm$", _latex))]
-    groups = [("", 2), ("RMSE", 2), ("Acc", 2), ("Unc", 3), ("Wilson", 1), ("against $f$", 3), ("training", 2)]
-    return _tabular("ll|rr|rr|rrr|r|rrr|rr", groups, _RANDOM_HEAD[1], body)
-
-
-def _plain(text: str) -> str:
-    return f"{text}*"
-
-
-def _latex(text: str) -> str:
-    return rf"{text}\rlap{{$^*$}}"
-
-
-def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> Iterator[Cells]:
+def _part(part: str, rows: Sequence[Row], labels: Labels | None) -> Iterator[Cells]:
     """The lines of a configuration: its learners, then what is known of its test set."""
     for place, row in enumerate(row for row in rows if row.part == part):
-        figures = _figures(row, _COMPARED, _COLUMNS, mark)
+        figures = _figures(row, _COMPARED, _COLUMNS)
         yield ("" if place else part, _heading(row), *figures, _seconds(row.figures.get("evaluation")))
     if labels is not None:
         noise, accuracy = _number(labels.noise, 100, 2), _number(labels.accuracy, 100, 2)
@@ -152,22 +137,20 @@ def _part(part: str, rows: Sequence[Row], labels: Labels | None, mark: Mark) -> 
         yield ("", "test set", noise, "", accuracy, "", width, published, wilson, *[""] * 5)
 
 
-def _by_rates(rows: Sequence[Row], plus_minus: str, mark: Mark) -> Iterator[Cells]:
+def _by_rates(rows: Sequence[Row]) -> Iterator[Cells]:
     last = ""
     for row in rows:
-        figures = _figures(row, _RANDOM_COMPARED, _RANDOM_COLUMNS, mark, plus_minus)
+        figures = _figures(row, _RANDOM_COMPARED, _RANDOM_COLUMNS)
         yield ("" if row.part == last else row.part, _heading(row), *figures, _number(row.published.hours, 1, 1))
         last = row.part
 
 
-def _figures(
-    row: Row, compared: Sequence[Column], others: Sequence[Column], mark: Mark, plus_minus: str = ""
-) -> Iterator[str]:
+def _figures(row: Row, compared: Sequence[Column], others: Sequence[Column]) -> Iterator[str]:
     """Figures beside the published ones, those that the paper does not have, and the time of training."""
     for name, factor, digits in compared:
         text, half = _number(row.figures.get(name), factor, digits), row.halves.get(name)
-        text += f" {plus_minus} {_number(half, factor, digits)}" if half is not None else ""
-        yield mark(text) if name in row.worse else text
+        text += f" ± {_number(half, factor, digits)}" if half is not None else ""
+        yield f"{text}*" if name in row.worse else text
         yield _number(getattr(row.published, name), factor, digits)
     for name, factor, digits in others:
         yield _number(row.figures.get(name), factor, digits)
@@ -242,10 +225,7 @@ def _aligned(rows: Sequence[Cells], left: int) -> list[str]:
 
 
 def _latex_line(cells: Cells) -> str:
-    return "    " + " & ".join("--" if cell == _DASH else cell for cell in cells) + r" \\"
-
-
-def _tabular(columns: str, groups: Sequence[tuple[str, int]], head: Cells, body: Sequence[str]) -> str:
-    spans = [f"\\multicolumn{{{count}}}{{c}}{{{name}}}" if name else " & ".join([""] * count) for name, count in groups]
-    lines = [f"\\begin{{tabular}}{{{columns}}}", r"    \toprule", "    " + " & ".join(spans) + r" \\"]
-    return "\n".join([*lines, _latex_line(head), *body, r"    \bottomrule", r"\end{tabular}"]) + "\n"
+    """A line of a `tabular`; figures have the marks * and ±, and names of learners may have underscores."""
+    marks = {"*": r"\rlap{$^*$}", "±": r"$\pm$", "_": r"\_"}
+    words = ["--" if cell == _DASH else "".join(marks.get(letter, letter) for letter in cell) for cell in cells]
+    return rf"    {' & '.join(words)} \\"

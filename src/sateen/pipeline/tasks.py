@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path as FilePath
 from types import MappingProxyType
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from sateen.core.errors import SateenError
 from sateen.core.fingerprints import fingerprint
@@ -48,6 +48,7 @@ Save: TypeAlias = "Callable[[FilePath], None]"  # writes the task's file, once i
 _CHECKPOINT: Final = ".checkpoint"
 _STORE: Final = ".db"
 _LEFT_BEHIND: Final = (_STORE, f"{_STORE}-wal", f"{_STORE}-shm", _CHECKPOINT)  # beside a file, while it is computed
+_MOST_NAMED: Final = 4  # tasks of a stage that are named one by one
 _TELLING: Final = 0.2  # share of the work after which the pace of this machine shows
 
 
@@ -80,7 +81,7 @@ class Task(Generic[_Value_co]):
     - Tasks of one `group` are computed together: `make` of the first that is pending writes the files of all that are.
     - A `parallel` task runs beside others in a process of its own. One that is not has all workers for itself.
     - `stage` is the kind of work, `about` says what is done, `runs` how many runs of a model it makes, and `seconds`
-      about how long it takes.
+      about how long it takes, 0 where nobody knows.
     """
 
     name: str
@@ -107,6 +108,17 @@ class Task(Generic[_Value_co]):
         return CachedFile(self.file, self.read).value()
 
 
+class TaskOptions(TypedDict, total=False):
+    """What a task may say of itself, beside what decides its result."""
+
+    stage: str
+    group: str
+    parallel: bool
+    about: str
+    runs: int
+    seconds: float
+
+
 def folder_task(
     folder: ResultFolder,
     name: str,
@@ -117,32 +129,13 @@ def folder_task(
     needs: Sequence[Task[object]] = (),
     suffix: str = ".json",
     extra: Sequence[str] = (),
-    stage: str = "",
-    group: str = "",
-    parallel: bool = False,
-    about: str = "",
-    runs: int = 0,
-    seconds: float = 0.0,
+    **options: Unpack[TaskOptions],
 ) -> Task[_Value_co]:
     """The task of this name in a folder; `inputs` is plain data. `extra` are the suffixes of its further files."""
     key = fingerprint({"sateen": VERSION, "task": name, "inputs": inputs, "needs": [task.key for task in needs]})
-    slug = re.sub(r"[^\w.-]", "-", name.replace(" ", "."))
-    file = folder.file(slug, key, suffix)
-    return Task(
-        name=name,
-        key=key,
-        file=file,
-        make=make,
-        read=read,
-        needs=tuple(needs),
-        extra=tuple(file.with_suffix(each) for each in extra),
-        stage=stage or name.split()[0],
-        group=group,
-        parallel=parallel,
-        about=about,
-        runs=runs,
-        seconds=seconds,
-    )
+    file = folder.file(re.sub(r"[^\w.-]", "-", name.replace(" ", ".")), key, suffix)
+    options.setdefault("stage", name.split()[0])
+    return Task(name, key, file, make, read, tuple(needs), tuple(file.with_suffix(each) for each in extra), **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +211,18 @@ class _Run:
             task.name: "computed" if task.name in self.pending else "reused" for task in pipeline.tasks
         }
         self.count, self.begun = len(self.pending), 0
-        self.expected, self.done = sum(task.seconds for task in self.pending.values()), 0.0
+        expected = [task.seconds for task in self.pending.values()]
+        self.expected, self.done = sum(expected) if all(expected) else 0.0, 0.0
         self.start = time.perf_counter()
         self.seconds: dict[str, float] = {}
         self.stage_seconds: dict[str, float] = {}
 
     def run(self) -> Outcome:
+        self._reuse()
         for task in self.pipeline.tasks:
-            if task.name in self.seconds:
+            if task.name not in self.pending:
                 continue
             start = time.perf_counter()
-            if task.name not in self.pending:
-                tell(self.progress, f"{task.name}: reused")
-                _clear(task)
-                continue
             batch = [each for each in self.pending.values() if self._is_ready(each)] if task.parallel else []
             if min(self.workers or processors(), len(batch)) > 1 and self.pipeline.rebuild is not None:
                 self._side_by_side(batch, self.pipeline.rebuild)
@@ -240,6 +231,17 @@ class _Run:
             passed = time.perf_counter() - start
             self.stage_seconds[task.stage] = self.stage_seconds.get(task.stage, 0.0) + passed
         return Outcome(self.states, self.seconds, self.stage_seconds)
+
+    def _reuse(self) -> None:
+        """Say which results are reused, and remove what a run that was killed left beside them."""
+        stages: dict[str, list[str]] = {}
+        for task in self.pipeline.tasks:
+            if task.name not in self.pending:
+                _clear(task)
+                stages.setdefault(task.stage, []).append(task.name)
+        for stage, names in stages.items():
+            shown = ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names):,} results of {stage}"
+            tell(self.progress, f"{shown}: reused")
 
     def _is_ready(self, task: Task[object]) -> bool:
         """Whether a parallel task can run now."""

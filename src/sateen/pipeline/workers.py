@@ -54,7 +54,7 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """New processes; they end at once, in the midst of their work, if the block fails."""
     context = multiprocessing.get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(theirs,))
+    pool = ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(theirs, os.getcwd()))
     try:
         yield pool
     except BrokenProcessPool:
@@ -83,8 +83,10 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _begin_worker(caller: Connection) -> None:
-    """Leave Ctrl-C to the caller, and end with it: its end of the pipe closes when it wants that, and when it dies."""
+def _begin_worker(caller: Connection, folder: str) -> None:
+    """Work in the caller's folder, leave Ctrl-C to it, and end with it: its end of the pipe closes when it wants that,
+    and when it dies."""
+    os.chdir(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
 

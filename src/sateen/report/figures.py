@@ -53,7 +53,7 @@ def _widths(guarantee: Predictor, train: Observations) -> Any:
     table = predicted.width.reshape(_MAP, _MAP)
     shape = axes.pcolormesh(across, up, table, cmap="magma", vmin=0.0, shading="gouraud", rasterized=True)
     many = len(train) > POINTS_DRAWN_AS_LINES
-    axes.scatter(*train.theta.T, s=2.0, color=COLOURS[5], linewidths=0, rasterized=many)
+    axes.scatter(train.theta[:, 0], train.theta[:, 1], s=2.0, color=COLOURS[5], linewidths=0, rasterized=many)
     for which, (name, range_) in zip("xy", train.space.ranges.items(), strict=True):
         label_axis(axes, which, name, range_)
     bar = axes.figure.colorbar(shape, ax=axes)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Final
 
 import numpy as np
 
-from sateen.core.errors import InputError
+import sateen as st
+from sateen.core.errors import InputError, ModelWarning
 from sateen.core.fingerprints import fingerprint
 from sateen.core.observations import Observations
+from sateen.core.registry import call_provider
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Range
 from sateen.core.text import percent
@@ -20,15 +24,26 @@ from sateen.core.types import File
 from sateen.files.atomic import write_text
 from sateen.report.coverage import coverage_data
 from sateen.report.data import Json, function_data, interval_label, parameters_that_matter, run_data
-from sateen.report.examples import Example, examples
 from sateen.report.page import render
 from sateen.study.result import PropertyResult, Result
 
-__all__ = ["report_stamp", "save_figures", "update_report", "write_report"]
+__all__ = ["Example", "examples", "report_stamp", "save_figures", "update_report", "write_report"]
 
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
 _HEAD: Final = 512  # bytes of a page, among which is its stamp
+_MOST_JUMPS: Final = 2_000_000  # in runs that are replayed until one has the wanted verdict
+_KINDS: Final = ("satisfied", "violated")
 _FORM: Final = 2  # of the page; pages of another form are written again
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A training run, replayed: `run` of the point in row `point`, with what decides its verdict."""
+
+    point: int
+    run: int
+    path: st.Path
+    explanation: st.Explanation
 
 
 def write_report(result: Result, file: File) -> None:
@@ -79,6 +94,49 @@ def save_figures(result: Result, folder: File, suffix: str = ".svg") -> list[str
     except OSError as error:
         raise InputError(f"cannot write figures to {target}: {error.strerror or error}") from None
     return written
+
+
+def examples(result: Result, answer: PropertyResult) -> dict[str, Example]:
+    """A training run that satisfied the property and one that violated it, replayed from their seeds.
+
+    Each is of the point where both kinds are nearest to equally many, among the points that have its kind. Runs of a
+    callable are not replayed, for that would run its file.
+    """
+    question = result.content["question"]
+    if answer.formula is None or "callable" in question or not isinstance(answer.train.seed, int):
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # told when the study was read
+        model = st.Model.parse(result.model)
+    formula = st.stl(answer.formula, end=answer.end)
+    runs = {kind: _first_run(model, formula, answer.train, question["caps"], kind) for kind in _KINDS}
+    return {kind: example for kind, example in runs.items() if example is not None}
+
+
+def _first_run(
+    model: st.Model, formula: st.Formula, train: Observations, caps: Mapping[str, float], kind: str
+) -> Example | None:
+    """The first run of a kind, at the most balanced point that has one; None if none has, or only far on."""
+    counts = getattr(train, kind)
+    if not counts.any():
+        return None
+    verdict = st.Verdict.TRUE if kind == "satisfied" else st.Verdict.FALSE
+    balance = np.minimum(train.satisfied, train.violated) / np.maximum(train.trials, 1)
+    point = int(np.argmax(np.where(counts > 0, 1.0 + balance, 0.0)))
+    crowd, jumps = caps.get("max_population"), 0
+    limits = {name: caps[name] for name in ("max_events", "max_time") if caps.get(name)}
+    for run in range(int(train.trials[point])):
+        path = call_provider(
+            "follow a run", model, formula, train.points[point], seed=train.seed, point=point, run=run, **limits
+        )
+        assert isinstance(path, st.Path)
+        jumps += len(path)
+        counted = crowd is None or path.states.max(initial=0.0) <= crowd  # else it was stopped, and is undecided
+        if counted and st.monitor(formula, path) is verdict:
+            return Example(point, run, path, st.explain(formula, path))
+        if jumps > _MOST_JUMPS:
+            break
+    return None
 
 
 def _contents(result: Result) -> tuple[Json, Json]:

@@ -10,7 +10,7 @@ import pkgutil
 import sys
 from pathlib import Path as FilePath
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sateen.core.errors import InputError, nearest
 
@@ -29,15 +29,16 @@ def find_function(address: str, folder: FilePath) -> tuple[Function, str]:
     where, colon, name = address.rpartition(":")
     if not (colon and where and name):
         raise InputError(f"{address!r} is no address of a callable; write file.py:name, or module:name")
-    found, read = _in_file(folder / where, name) if where.endswith(".py") else (_in_module(where, name), None)
-    if not callable(found):
-        raise InputError(f"{address} is of type {type(found).__name__}, and a black box is a callable: f(theta, rng)")
-    named = inspect.isfunction(found) and found.__name__.isidentifier() and not found.__closure__
-    file = FilePath(inspect.getsourcefile(found) or "") if named else None
+    function, code = _in_file(folder / where, name) if where.endswith(".py") else (_in_module(where, name), None)
+    if not callable(function):
+        kind = type(function).__name__
+        raise InputError(f"{address} is of type {kind}, and a black box is a callable: f(theta, rng)")
+    plain = inspect.isfunction(function) and function.__name__.isidentifier() and not function.__closure__
+    file = FilePath(inspect.getsourcefile(function) or "") if plain else None
     if file is None or not file.is_file():
         remedy = "write it with `def`, at the top level of a file"
-        raise InputError(f"{address} is no plain function, so its runs could not be known again; {remedy}")
-    return found, hashlib.sha256(file.read_bytes() if read is None else read).hexdigest()
+        raise InputError(f"{address} is no plain function, so its runs could not be recognised later; {remedy}")
+    return function, hashlib.sha256(file.read_bytes() if code is None else code).hexdigest()
 
 
 class _Bytes(importlib.abc.SourceLoader):
@@ -53,8 +54,8 @@ class _Bytes(importlib.abc.SourceLoader):
         return self.data
 
 
-def _in_file(file: FilePath, name: str) -> tuple[Any, bytes]:
-    """What bears the name in a file, and the bytes of the file."""
+def _in_file(file: FilePath, name: str) -> tuple[object, bytes]:
+    """What has the name in a file, and the bytes of the file."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -75,7 +76,7 @@ def _in_file(file: FilePath, name: str) -> tuple[Any, bytes]:
     return _named(module, name, str(file)), data
 
 
-def _in_module(where: str, name: str) -> Any:
+def _in_module(where: str, name: str) -> object:
     try:
         module = pkgutil.resolve_name(where)
     except (ImportError, AttributeError, ValueError) as error:
@@ -84,9 +85,9 @@ def _in_module(where: str, name: str) -> Any:
     return _named(module, name, where)
 
 
-def _named(module: ModuleType, name: str, where: str) -> Any:
+def _named(module: ModuleType, name: str, where: str) -> object:
     if not hasattr(module, name):
-        functions = [own for own, value in vars(module).items() if callable(value) and not own.startswith("_")]
+        functions = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
         hint = nearest(name, functions) or f"it has {', '.join(functions) or 'no function'}"
         raise InputError(f"{where} has no {name}; {hint}")
     return getattr(module, name)

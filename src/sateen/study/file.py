@@ -161,7 +161,7 @@ class StudyFile:
         raise TextError(where + message, "" if place is None else self.text, place or 0, remedy)
 
     def fail_inside(self, path: KeyPath, error: TextError, value: str) -> NoReturn:
-        """Raise an error in the text that stands at the path, shown at its own line in the study file."""
+        """Raise an error in the text that stands at the path, shown at its line in the study file."""
         remedy = TextError("", remedy=error.remedy).worded(toml_words).strip()
         if not error.text:
             self.fail(path, error.message, remedy)
@@ -266,16 +266,16 @@ def positions(text: str) -> Mapping[KeyPath, int]:
     >>> where["observe",], where["observe", "train", "runs"]
     (1, 34)
     """
-    return _Walk(text).document()
+    return _KeyScanner(text).document()
 
 
-class _Walk:
-    """A walk through the text, from key to key."""
+class _KeyScanner:
+    """Reads a text from key to key, and writes down their places."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.place = 0
-        self.found: dict[KeyPath, int] = {}
+        self.places: dict[KeyPath, int] = {}
         self.tables: dict[KeyPath, int] = {}  # how many entries each list of tables has so far
 
     def document(self) -> dict[KeyPath, int]:
@@ -288,7 +288,7 @@ class _Walk:
             else:
                 self._pair(table)
             self._skip(_GAP)
-        return self.found
+        return self.places
 
     def _header(self) -> KeyPath:
         """`[a.b]`, or `[[a.b]]`, which begins the next entry of a list."""
@@ -298,12 +298,12 @@ class _Walk:
         keys = self._key()
         for number, (name, place) in enumerate(keys):
             path = (*path, name)
-            self.found.setdefault(path, place)
+            self.places.setdefault(path, place)
             if many and number == len(keys) - 1:
                 self.tables[path] = self.tables.get(path, 0) + 1
             if path in self.tables:
                 path = (*path, self.tables[path] - 1)
-                self.found.setdefault(path, place)
+                self.places.setdefault(path, place)
         self._skip(_SPACES)
         self.place += 1 + many
         return path
@@ -312,7 +312,7 @@ class _Walk:
         path = table
         for name, place in self._key():
             path = (*path, name)
-            self.found.setdefault(path, place)
+            self.places.setdefault(path, place)
         self._skip(_SPACES)
         self.place += 1  # the sign =
         self._skip(_SPACES)
@@ -349,7 +349,7 @@ class _Walk:
         self.place += 1
         number = 0
         while not self._ended("]"):
-            self.found[*path, number] = self.place
+            self.places[*path, number] = self.place
             self._value((*path, number))
             number += 1
 

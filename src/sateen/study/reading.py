@@ -33,55 +33,55 @@ _MOST_RUNS: Final = 10**15  # of a stage, which no machine can make
 
 def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
     """The study in a text; `file` is where it stands."""
-    page = StudyFile(text, "the study" if file is None else file.name)
+    toml = StudyFile(text, "the study" if file is None else file.name)
     for name in ("study", "model", "space", "observe"):
-        page.section(name)
-    about = page.read(StudyTable, "study")
-    _check_name(page, ("study", "name"), about.name)
-    model, address, code = _model(page, FilePath() if file is None else file.parent)
-    space = _space(page, model)
-    caps = _caps(page, model)
-    train = _design(page, space, "train", "sobol")
+        toml.section(name)
+    about = toml.read(StudyTable, "study")
+    _check_name(toml, ("study", "name"), about.name)
+    model, address, code = _model(toml, FilePath() if file is None else file.parent)
+    space = _space(toml, model)
+    caps = _caps(toml, model)
+    train = _design(toml, space, "train", "sobol")
     if train is None:
-        page.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
-    learners, settings = _learners(page)
-    calibration = _calibration(page)
+        toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
+    learners, settings = _learners(toml)
+    calibration = _calibration(toml)
     return kind(
         name=about.name,
         seed=about.seed,
         model=model,
         space=space,
-        properties=MappingProxyType(_properties(page, model, space, address)),
+        properties=MappingProxyType(_properties(toml, model, space, address)),
         train=train,
-        test=_design(page, space, "test", "uniform"),
+        test=_design(toml, space, "test", "uniform"),
         calibration=calibration,
         learners=MappingProxyType(learners),
         settings=MappingProxyType(settings),
-        guarantee=_guarantee(page, calibration, learners),
+        guarantee=_guarantee(toml, calibration, learners),
         caps=MappingProxyType(caps),
-        text=page.text,
+        text=toml.text,
         file=file,
         address=address,
         code=code,
     )
 
 
-def _check_name(page: StudyFile, path: tuple[str, ...], name: str) -> None:
+def _check_name(toml: StudyFile, path: tuple[str, ...], name: str) -> None:
     if not _NAME.fullmatch(name):
-        page.fail(path, f"{name!r} cannot be part of the name of a file", "take letters, digits, _ and -, at most 60")
+        toml.fail(path, f"{name!r} cannot be part of the name of a file", "take letters, digits, _ and -, at most 60")
 
 
-def _model(page: StudyFile, folder: FilePath) -> tuple[Source, str, str]:
+def _model(toml: StudyFile, folder: FilePath) -> tuple[Source, str, str]:
     """The model; or the callable, its address, and the hash of its file."""
-    given = page.read(ModelTable, "model")
+    given = toml.read(ModelTable, "model")
     ways = [name for name in ("text", "file", "callable") if getattr(given, name) is not None]
     if len(ways) != 1:
         problem = f"{' and '.join(ways)} are both given" if ways else "there is no model"
         remedy = 'give one of text = """...""", file = "..." and callable = "file.py:name"'
-        page.fail(("model", *ways[1:2]), problem, remedy)
+        toml.fail(("model", *ways[1:2]), problem, remedy)
     path = ("model", ways[0])
     if given.constants is not None and given.file is None:
-        page.fail(("model", "constants"), "constants are for models in a file, of a language that leaves some open")
+        toml.fail(("model", "constants"), "constants are for models in a file, of a language that leaves some open")
     try:
         if given.callable is not None:
             from sateen.study.blackbox import find_function
@@ -94,48 +94,48 @@ def _model(page: StudyFile, folder: FilePath) -> tuple[Source, str, str]:
     except TextError as error:
         if given.file is not None and error.text:  # the line is one of that file
             raise type(error)(f"{given.file}: {error.message}", error.text, error.position, error.remedy) from None
-        page.fail_inside(path, error, given.text or "")
+        toml.fail_inside(path, error, given.text or "")
     except InputError as error:
-        page.fail(path, str(error))
+        toml.fail(path, str(error))
 
 
-def _space(page: StudyFile, model: Source) -> Space:
+def _space(toml: StudyFile, model: Source) -> Space:
     """The space, each of whose names the model has, and which leaves no parameter without a value."""
     given: dict[str, Range | float] = {}
-    for name, value in page.section("space").items():
+    for name, value in toml.section("space").items():
         try:
-            given[name] = _range_or_number(page, name, value)
+            given[name] = _range_or_number(toml, name, value)
         except SpaceError as error:
-            page.fail(("space", name), str(error))
+            toml.fail(("space", name), str(error))
     if not isinstance(model, Model):
         return Space(given)
     known = [parameter.name for parameter in model.parameters]
     for name in given:
         if name not in known:
             hint = nearest(name, known) or f"its parameters are {', '.join(known) or 'none'}"
-            page.fail(("space", name), "the model has no such parameter", hint)
+            toml.fail(("space", name), "the model has no such parameter", hint)
     try:
         model.values(_lowest(given))
     except SateenError as error:
-        page.fail(("space",), str(error))
+        toml.fail(("space",), str(error))
     return Space(given)
 
 
-def _range_or_number(page: StudyFile, name: str, value: object) -> Range | float:
+def _range_or_number(toml: StudyFile, name: str, value: object) -> Range | float:
     example = 'write [0.005, 0.3], { range = [0.005, 0.2], scale = "log" }, or a number that fixes it'
     scale: object = "linear"
     path = ("space", name)
     if isinstance(value, dict):
-        page.check_keys(path, value, ("range", "scale"))
+        toml.check_keys(path, value, ("range", "scale"))
         if "range" not in value:
-            page.fail(path, "range is missing", example)
+            toml.fail(path, "range is missing", example)
         scale, value = value.get("scale", scale), value["range"]
         if scale not in ("linear", "log"):
-            page.fail((*path, "scale"), f"scale is 'linear' or 'log', not {scale!r}")
+            toml.fail((*path, "scale"), f"scale is 'linear' or 'log', not {scale!r}")
     elif _is_number(value):
         return float(value)
     if not (isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))):
-        page.fail(path, "a range has two numbers, its ends", example)
+        toml.fail(path, "a range has two numbers, its ends", example)
     return Range(float(value[0]), float(value[1]), "log" if scale == "log" else "linear")
 
 
@@ -148,29 +148,29 @@ def _lowest(given: Mapping[str, Range | float]) -> dict[str, float]:
     return {name: value.low if isinstance(value, Range) else value for name, value in given.items()}
 
 
-def _properties(page: StudyFile, model: Source, space: Space, address: str) -> dict[str, Formula | None]:
+def _properties(toml: StudyFile, model: Source, space: Space, address: str) -> dict[str, Formula | None]:
     """The formulas by name; None for what a callable decides by itself, whose name is the callable's."""
-    if address and not page.has("property"):
+    if address and not toml.has("property"):
         name = address.rpartition(":")[2]
         return {name: None}
-    given = page.section("property")
+    given = toml.section("property")
     if not given:
-        page.fail(("property",), "there is no property", 'add one: dies_out = "(I > 0) U[100, 120] (I == 0)"')
-    return {name: _formula(page, model, space, name, value) for name, value in given.items()}
+        toml.fail(("property",), "there is no property", 'add one: dies_out = "(I > 0) U[100, 120] (I == 0)"')
+    return {name: _formula(toml, model, space, name, value) for name, value in given.items()}
 
 
-def _formula(page: StudyFile, model: Source, space: Space, name: str, value: object) -> Formula:
+def _formula(toml: StudyFile, model: Source, space: Space, name: str, value: object) -> Formula:
     path: tuple[str, ...] = ("property", name)
-    _check_name(page, path, name)
+    _check_name(toml, path, name)
     end = None
     if isinstance(value, dict):
-        page.check_keys(path, value, ("formula", "end"))
+        toml.check_keys(path, value, ("formula", "end"))
         end = value.get("end")
         if end is not None and not (_is_number(end) and end >= 0):
-            page.fail((*path, "end"), f"end is a time from 0 on, not {end!r}")
+            toml.fail((*path, "end"), f"end is a time from 0 on, not {end!r}")
         path, value = (*path, "formula"), value.get("formula")
     if not isinstance(value, str):
-        page.fail(path, "a formula is text", 'write "F[0, 10] I == 0", or { formula = "...", end = 10 }')
+        toml.fail(path, "a formula is text", 'write "F[0, 10] I == 0", or { formula = "...", end = 10 }')
     constants = {}
     if isinstance(model, Model):
         values = model.values(_lowest(dict(space.parameters)))
@@ -178,78 +178,78 @@ def _formula(page: StudyFile, model: Source, space: Space, name: str, value: obj
     try:
         formula = stl(value, constants=constants, end=None if end is None else float(end))
     except TextError as error:
-        page.fail_inside(path, error, value)
+        toml.fail_inside(path, error, value)
     if isinstance(model, Model):
         known = [one.name for one in model.variables]
         known += [one.name for one in model.parameters] + [one.name for one in model.constants]
         if strangers := [one for one in formula.species if one not in known]:
             hint = nearest(strangers[0], known) or f"it has {', '.join(known)}"
-            page.fail(path, f"the model has no {strangers[0]}", hint)
+            toml.fail(path, f"the model has no {strangers[0]}", hint)
     return formula
 
 
-def _design(page: StudyFile, space: Space, part: str, usual: DesignName) -> Design | None:
-    if not page.has("observe", part):
+def _design(toml: StudyFile, space: Space, part: str, usual: DesignName) -> Design | None:
+    if not toml.has("observe", part):
         return None
-    given = page.read(DesignTable, "observe", part)
+    given = toml.read(DesignTable, "observe", part)
     if given.design == "grid" and not space.names:
-        page.fail(("observe", part, "design"), "no parameter varies, so there is no grid", "take design = 'uniform'")
+        toml.fail(("observe", part, "design"), "no parameter varies, so there is no grid", "take design = 'uniform'")
     if given.design == "grid" and given.points < 2:
-        page.fail(("observe", part, "points"), "a grid has both ends of each range, so at least 2 points per axis")
+        toml.fail(("observe", part, "points"), "a grid has both ends of each range, so at least 2 points per axis")
     design = Design(given.points, given.runs, given.design or usual)
     if design.total(space) > _MOST_RUNS:
-        page.fail(("observe", part), f"{design.total(space):.3g} runs are more than any machine makes; take fewer")
+        toml.fail(("observe", part), f"{design.total(space):.3g} runs are more than any machine makes; take fewer")
     return design
 
 
-def _caps(page: StudyFile, model: Source) -> dict[str, int | float]:
-    table = page.read(CapsTable, "observe")
+def _caps(toml: StudyFile, model: Source) -> dict[str, int | float]:
+    table = toml.read(CapsTable, "observe")
     names = ("max_events", "max_time", "max_population")
     caps = {name: value for name in names if (value := getattr(table, name)) is not None}
     if caps and not isinstance(model, Model):
-        page.fail(("observe", next(iter(caps))), "this is for models; a callable ends its own runs")
+        toml.fail(("observe", next(iter(caps))), "this is for models; a callable ends its own runs")
     return caps
 
 
-def _calibration(page: StudyFile) -> Calibration | None:
-    if not page.has("observe", "calibrate"):
+def _calibration(toml: StudyFile) -> Calibration | None:
+    if not toml.has("observe", "calibrate"):
         return None
     path = ("observe", "calibrate")
-    table = page.read(CalibrateTable, *path)
+    table = toml.read(CalibrateTable, *path)
     ways = [name for name in ("budget", "width") if getattr(table, name) is not None]
     by_hand = [name for name in ("points", "runs") if getattr(table, name) is not None]
     if len(ways) + bool(by_hand) != 1 or len(by_hand) == 1:
         remedy = "give one of { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"
-        page.fail(path, "how much may it cost?", remedy)
+        toml.fail(path, "how much may it cost?", remedy)
     return Calibration(table.budget, table.width, table.points, table.runs)
 
 
-def _learners(page: StudyFile) -> tuple[dict[str, Learner], dict[str, dict[str, object]]]:
+def _learners(toml: StudyFile) -> tuple[dict[str, Learner], dict[str, dict[str, object]]]:
     """The learners by name, and what the file sets of each."""
-    table = page.section("learn") if page.has("learn") else {}
+    table = toml.section("learn") if toml.has("learn") else {}
     if "methods" in table:
-        page.fail(("learn", "methods"), "methods is now called learners", "rename the key")
+        toml.fail(("learn", "methods"), "methods is now called learners", "rename the key")
     names = table.get("learners", [DEFAULT[0]])
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
-        page.fail(("learn", "learners"), "this is a list of learners", f"they are {', '.join(_known_learners())}")
+        toml.fail(("learn", "learners"), "this is a list of learners", f"they are {', '.join(_known_learners())}")
     for name in table:
         if name != "learners" and name not in names:
             known = ("learners", *names)
             problem = "it is not among the learners" if name in _known_learners() else "there is no such key"
-            page.fail(("learn", name), problem, nearest(name, known) or f"the keys here are {', '.join(known)}")
+            toml.fail(("learn", name), problem, nearest(name, known) or f"the keys here are {', '.join(known)}")
     learners: dict[str, Learner] = {}
     given: dict[str, dict[str, object]] = {}
     for place, name in enumerate(names):
         if name in learners:
-            page.fail(("learn", "learners", place), f"{name} is named twice")
+            toml.fail(("learn", "learners", place), f"{name} is named twice")
         settings = table.get(name, {})
         if not isinstance(settings, dict):
-            page.fail(("learn", name), "its settings are a table", f"write [learn.{name}]")
+            toml.fail(("learn", name), "its settings are a table", f"write [learn.{name}]")
         try:
             learners[name], given[name] = make_learner(name, settings), settings
         except InputError as error:
             named = ("learn", name, error.argument) if error.argument in settings else ("learn", "learners", place)
-            page.fail(named, str(error))
+            toml.fail(named, str(error))
     return learners, given
 
 
@@ -258,24 +258,24 @@ def _known_learners() -> tuple[str, ...]:
 
 
 def _guarantee(
-    page: StudyFile, calibration: Calibration | None, learners: Mapping[str, Learner]
+    toml: StudyFile, calibration: Calibration | None, learners: Mapping[str, Learner]
 ) -> GuaranteeSpec | None:
     """The guarantee, where there is something to calibrate with; by default the lift."""
     if calibration is None:
-        if page.has("guarantee"):
+        if toml.has("guarantee"):
             remedy = "add calibrate = { budget = 100000 } to [observe]"
-            page.fail(("guarantee",), "a guarantee rests on runs of its own", remedy)
+            toml.fail(("guarantee",), "a guarantee rests on runs of its own", remedy)
         return None
-    table = page.read(GuaranteeTable, "guarantee")
+    table = toml.read(GuaranteeTable, "guarantee")
     if table.of is not None and table.of not in learners:
         hint = nearest(table.of, learners) or f"there are {', '.join(learners)}"
-        page.fail(("guarantee", "of"), f"{table.of!r} is not among the learners of [learn]", hint)
+        toml.fail(("guarantee", "of"), f"{table.of!r} is not among the learners of [learn]", hint)
     try:
         request = _request(table, calibration)
     except InputError as error:
         cost = next(name for name in ("budget", "width", "points") if getattr(calibration, name) is not None)
         in_plan = error.argument in ("plan", "budget", "width", "points")
-        page.fail_with(("observe", "calibrate", cost) if in_plan else ("guarantee", error.argument), error)
+        toml.fail_with(("observe", "calibrate", cost) if in_plan else ("guarantee", error.argument), error)
     return GuaranteeSpec(
         table.of or next(iter(learners)),
         request.method,

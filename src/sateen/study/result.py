@@ -1,4 +1,4 @@
-"""A Result: what a study found, as it stands in the folder of the study."""
+"""A Result: the answer to a study, as it stands in the folder of the study."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Result:
             space = Space(
                 {name: Range(*value) if isinstance(value, list) else value for name, value in question["space"]}
             )
-            properties = {name: _property(where, space, name, own) for name, own in content["properties"].items()}
+            properties = {name: _property(where, space, name, each) for name, each in content["properties"].items()}
             return cls(
                 name=content["study"],
                 seed=content["seed"],
@@ -172,13 +172,13 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
     guarantee = None if guaranteed is None else CachedFile(files["guarantee"], load_guarantee).value()
     bound = content["error_bound"]
     formula = content["formula"] or {"text": None, "end": None}
-    columns = list(predicted["points"].values())
+    axes = list(predicted["points"].values())
     count = len(predicted["learners"][next(iter(learners))]["mean"])
-    points = Points(np.array(columns, dtype=np.float64).T if columns else np.empty((count, 0)), space, "given")
+    points = Points(np.array(axes, dtype=np.float64).T if axes else np.empty((count, 0)), space, "given")
     level, measure = predicted["level"], drawn_uniformly(space)
     predictions = {
-        each: Prediction(points, **own, level=level, claim=_belief(learners[each]["learner"], level, measure))
-        for each, own in predicted["learners"].items()
+        each: Prediction(points, **columns, level=level, claim=_belief(learners[each]["learner"], level, measure))
+        for each, columns in predicted["learners"].items()
     }
     return PropertyResult(
         name=name,
@@ -192,7 +192,7 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
         guaranteed=None if guaranteed is None else content["of"],
         plan=None if content["plan"] is None else plan_from_content(content["plan"]),
         error_bound=None if bound is None else ErrorBound(**{**bound, "claim": Claim.from_content(bound["claim"])}),
-        scores=MappingProxyType({each: Score(**own["score"]) for each, own in learners.items() if own["score"]}),
+        scores=MappingProxyType({each: Score(**one["score"]) for each, one in learners.items() if one["score"]}),
         guarantee_score=Score(**guaranteed["score"]) if guaranteed and guaranteed["score"] else None,
         predictions=MappingProxyType(predictions),
         guaranteed_prediction=None

@@ -19,11 +19,11 @@ from sateen.core.progress import Progress
 from sateen.core.registry import call_provider
 from sateen.core.version import VERSION
 from sateen.pipeline.folder import ResultFolder, read_json, write_json
-from sateen.pipeline.tasks import Outcome, tell
+from sateen.pipeline.tasks import Outcome, Task, tell
 from sateen.study.findings import REFITTED, is_refitted
 from sateen.study.result import FORMAT, Result
 from sateen.study.spec import StudySpec
-from sateen.study.stages import StudyTasks, stage_seeds, study_tasks
+from sateen.study.stages import PropertyTasks, StudyTasks, study_tasks
 
 __all__ = ["run_study"]
 
@@ -63,12 +63,21 @@ def _result(study: StudySpec, tasks: StudyTasks) -> dict[str, object]:
             **each.score.value(),
             "plan": None if plans is None else plans[name].content(),
             "of": study.guarantee and study.guarantee.of,
-            "files": each.files(),
+            "files": _files(each),
         }
         for name, each in tasks.properties.items()
     }
     head = {"format": FORMAT, "sateen": VERSION, "study": study.name, "seed": study.seed}
     return {**head, "question": study.question(), "properties": properties}
+
+
+def _files(tasks: PropertyTasks) -> dict[str, str]:
+    """The names of the files of a property, by what is in them."""
+    named: dict[str, Task[object]] = {**tasks.parts}
+    named |= {f"learn.{learner}": task for learner, task in tasks.learned.items()}
+    if tasks.guarantee is not None:
+        named["guarantee"] = tasks.guarantee
+    return {name: task.file.name for name, task in named.items()}
 
 
 def _provenance(
@@ -77,7 +86,7 @@ def _provenance(
     """provenance.json: with what, by which command and how fast the result was computed."""
     folder = tasks.pipeline.folder
     files = [folder.result, *sorted(task.file for task in tasks.pipeline.tasks)]
-    seeds = {name: seed for part in ("train", "test", "calibrate") for name, seed in stage_seeds(study, part).items()}
+    seeds = {name: seed for part in ("train", "test", "calibrate") for name, seed in study.seeds(part).items()}
     seeds |= {stage: study.seed_of(stage) for stage in (*(f"learn {name}" for name in study.learners), "plan")}
     return {
         "study": study.name,

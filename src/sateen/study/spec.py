@@ -37,10 +37,13 @@ class Design:
         draw = {"sobol": space.sobol, "uniform": space.uniform, "latin": space.latin}[self.design]
         return (draw if space.names else space.uniform)(self.points, seed=seed)
 
+    def size(self, space: Space) -> int:
+        """The points in all."""
+        return int(self.points ** len(space)) if self.design == "grid" else self.points
+
     def total(self, space: Space) -> int:
         """The runs in all."""
-        points: int = self.points ** len(space) if self.design == "grid" else self.points
-        return points * self.runs
+        return self.size(space) * self.runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,11 @@ class StudySpec:
     def seed_of(self, stage: str) -> int:
         """The seed of a stage, derived from that of the study by the stage's name."""
         return stream_seed(self.seed, stage)
+
+    def seeds(self, part: str) -> dict[str, int]:
+        """The seeds of the points and of the runs of a part; those of the calibration are `observe_held_out`'s."""
+        stage = "held-out" if part == "calibrate" else part
+        return {f"{stage} {what}": self.seed_of(f"{stage} {what}") for what in ("points", "runs")}
 
     def question(self) -> dict[str, object]:
         """What decides every run of the model or callable, beside the point, the seed and the formula; plain data."""

@@ -28,9 +28,16 @@ if TYPE_CHECKING:
     from sateen.logic.formula import Formula
 
 __all__ = ["Forecast", "PropertyTasks", "Step", "StudyTasks"]
-__all__ += ["forecast_study", "load_guarantee", "load_posterior", "stage_seeds", "study_tasks"]
+__all__ += ["forecast_study", "load_guarantee", "load_posterior", "study_tasks"]
 
 _ARRAYS: Final = ".safetensors"
+# About how many seconds a fit takes: at least, and for each training point.
+_FIT_SECONDS: Final = {
+    **dict.fromkeys(("default", "svi-gp", "ep-gp"), (0.1, 0.003)),
+    **dict.fromkeys(("svi-bnn", "laplace-net"), (5.0, 0.002)),
+}
+_LONG_FIT: Final = (60.0, 0.0)  # of any other learner, which is taken to be slow
+_PROCESS_SECONDS: Final = 3.0  # what fits must save by processes for these to be worth their start
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +48,6 @@ class PropertyTasks:
     learned: Mapping[str, Task[FullPosterior]]
     guarantee: Task[Guarantee] | None
     score: Task[dict[str, object]]
-
-    def files(self) -> dict[str, str]:
-        """The names of its files, by what is in them."""
-        files = {part: task.file.name for part, task in self.parts.items()}
-        files |= {f"learn.{name}": task.file.name for name, task in self.learned.items()}
-        return files | ({} if self.guarantee is None else {"guarantee": self.guarantee.file.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,13 @@ def forecast_study(study: StudySpec, path: FilePath) -> Forecast:
     states = tasks.pipeline.states()
     pending = tasks.pipeline.pending()
     runs = sum({task.group: task.runs for task in pending if task.runs}.values())  # properties share their runs
-    finished = [task for own in tasks.properties.values() for task in own.parts.values() if task.finished]
+    finished = [task for each in tasks.properties.values() for task in each.parts.values() if task.finished]
     seconds = runs * _seconds_per_run(finished[0].value()) if runs and finished else math.nan
     learning = {
-        task.name: float(study.learners[name].forecast(own.parts["train"].value()))  # type: ignore[attr-defined]
-        for own in tasks.properties.values()
-        for name, task in own.learned.items()
-        if hasattr(study.learners[name], "forecast") and own.parts["train"].finished and not task.finished
+        task.name: float(study.learners[name].forecast(each.parts["train"].value()))  # type: ignore[attr-defined]
+        for each in tasks.properties.values()
+        for name, task in each.learned.items()
+        if hasattr(study.learners[name], "forecast") and each.parts["train"].finished and not task.finished
     }
     steps = (Step(task.name, states[task.name], task.about) for task in tasks.pipeline.tasks)
     return Forecast(path, tuple(steps), runs, seconds, learning)
@@ -108,12 +109,6 @@ def forecast_study(study: StudySpec, path: FilePath) -> Forecast:
 def _seconds_per_run(observations: Observations) -> float:
     runs = int(observations.trials.sum())
     return observations.seconds / runs if runs and observations.seconds > 0 else math.nan
-
-
-def stage_seeds(study: StudySpec, part: str) -> dict[str, int]:
-    """The seeds of the points and of the runs of a part; those of the calibration are `observe_held_out`'s."""
-    stage = "held-out" if part == "calibrate" else part
-    return {f"{stage} {what}": study.seed_of(f"{stage} {what}") for what in ("points", "runs")}
 
 
 def _rebuilt(text: str, file: FilePath | None, path: FilePath) -> Pipeline:
@@ -237,7 +232,7 @@ class _Tasks:
 
             return save
 
-        inputs = {**study.question(), "design": asdict(design), "seeds": stage_seeds(study, part)}
+        inputs = {**study.question(), "design": asdict(design), "seeds": study.seeds(part)}
         for name, formula in study.properties.items():
             tasks[name] = folder_task(
                 self.folder,
@@ -299,9 +294,19 @@ class _Tasks:
             read=load_posterior,
             needs=(train,),
             suffix=_ARRAYS,
-            parallel=True,
-            about=plural(study.train.total(study.space) // study.train.runs, "point"),
+            parallel=self._fits_side_by_side(),
+            about=plural(study.train.size(study.space), "point"),
+            seconds=self._fit_seconds(learner),
         )
+
+    def _fit_seconds(self, learner: str) -> float:
+        least, each = _FIT_SECONDS.get(learner, _LONG_FIT)
+        return least + each * self.study.train.size(self.study.space)
+
+    def _fits_side_by_side(self) -> bool:
+        """Whether fits take long enough for processes of their own."""
+        seconds = [self._fit_seconds(learner) for learner in self.study.learners] * len(self.study.properties)
+        return sum(seconds) - max(seconds) > _PROCESS_SECONDS
 
     def _plan(
         self, spec: GuaranteeSpec, calibration: Calibration, trusted: Mapping[str, Task[FullPosterior]]
