@@ -169,10 +169,10 @@ class Counts:
             nodes, weights = normal_nodes(count)
             step = max(1, _CHUNK // count)
             for start in range(0, len(rows), step):
-                own = rows[start : start + step]
-                g = mean[own, None] + np.sqrt(variance[own, None]) * nodes
-                for column, values in zip(result, self[own].at(g), strict=True):
-                    column[own] = values @ weights
+                block = rows[start : start + step]
+                g = mean[block, None] + np.sqrt(variance[block, None]) * nodes
+                for column, values in zip(result, self[block].at(g), strict=True):
+                    column[block] = values @ weights
         return result
 
     def _censored(self, rows: npt.NDArray[np.intp], chances: _Chances) -> Triple:
@@ -251,10 +251,10 @@ def tilted_moments(counts: Counts, mean: FloatArray, variance: FloatArray, start
     for kind, nodes in enumerate(_TILTED_NODES):
         rows, step = np.flatnonzero(kinds == kind), _CHUNK // nodes
         for begin in range(0, len(rows), step):
-            own = rows[begin : begin + step]
-            found = _tilted(counts[own], mean[own], 1.0 / variance[own], start[own], nodes)
-            for column, values in zip(results, found, strict=True):
-                column[own] = values
+            block = rows[begin : begin + step]
+            moments = _tilted(counts[block], mean[block], 1.0 / variance[block], start[block], nodes)
+            for column, values in zip(results, moments, strict=True):
+                column[block] = values
     return results
 
 

@@ -58,10 +58,10 @@ def beginning(counts: Counts, features: FloatArray, spare: FloatArray) -> Sites:
     if stride < 2:
         return Sites.guess(counts)
     part = counts[::stride].times(stride)
-    told = propagate(part, features[::stride], spare[::stride], Sites.guess(part), tolerance=_ROUGHLY)
-    if told.interrupted:
+    rough = propagate(part, features[::stride], spare[::stride], Sites.guess(part), tolerance=_ROUGHLY)
+    if rough.interrupted:
         raise KeyboardInterrupt
-    return Sites.asked_by(counts, features @ told.q.mean, told.q.spread(features) + spare)
+    return Sites.asked_by(counts, features @ rough.q.mean, rough.q.spread(features) + spare)
 
 
 def propagate(
@@ -123,16 +123,16 @@ def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Si
 
 
 def evidence_slopes(
-    found: Propagated, basis: Basis, x: FloatArray, features: FloatArray
+    best: Propagated, basis: Basis, x: FloatArray, features: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Derivatives of the log evidence where sites are right: by the logs of the kernel, and by the inducing points.
 
     They are those of a Gaussian regression on the sites; the way through the sites adds nothing.
     """
-    acting, mean = found.acting, found.q.mean
+    acting, mean = best.acting, best.q.mean
     surprise = acting.shift - acting.precision * (features @ mean)
-    by_variance = surprise**2 - acting.precision * (1.0 - acting.precision * found.known)
-    covariance = found.q.covariance()
+    by_variance = surprise**2 - acting.precision * (1.0 - acting.precision * best.known)
+    covariance = best.q.covariance()
     gathered = (features * acting.precision[:, None]).T @ features
     by_features = -(features * acting.precision[:, None]) @ covariance
     by_features += np.multiply.outer(surprise, mean)

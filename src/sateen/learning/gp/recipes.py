@@ -11,18 +11,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
 from sateen.core.types import File
-from sateen.learning.settings import (
-    Device,
-    InputScale,
-    KernelName,
-    Link,
-    Precision,
-    check_flag,
-    check_number,
-    check_whole,
-    check_word,
-    normalise_fields,
-)
+from sateen.learning.settings import Device, InputScale, KernelName, Link, Precision, check_settings
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,8 +50,7 @@ class EPGP:
     memory: float = 4e9
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        _check_prior(self)
+        _check_prior(self, "memory")
         if isinstance(self.memory, bool) or not isinstance(self.memory, int | float) or not self.memory > 0:
             raise InputError(f"memory is a number of bytes, such as 4e9, not {self.memory!r}", argument="memory")
 
@@ -117,13 +105,7 @@ class SVIGP:
     split: float | None = None
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
         _check_prior(self)
-        for name in ("link", "hyperparameters"):
-            check_word(name, getattr(self, name))
-        for name in ("batch", "passes"):
-            check_whole(getattr(self, name), name, 1, optional=True)
-        check_flag("optimise_inducing", self.optimise_inducing)
         if self.inducing_points is not None:
             self._check_points(self.inducing_points)
 
@@ -188,14 +170,7 @@ class FaithfulSVIGP:
     precision: Precision = "float64"
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        for name in ("epochs", "batch", "inducing", "nodes"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("learning_rate", "jitter"):
-            check_number(name, getattr(self, name))
-        for name in ("inputs", "device", "precision"):
-            check_word(name, getattr(self, name))
-        check_flag("optimise_inducing", self.optimise_inducing)
+        check_settings(self)
 
     def fit(
         self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
@@ -217,18 +192,14 @@ class FaithfulSVIGP:
         return forecast(self, observations)
 
 
-def _check_prior(recipe: EPGP | SVIGP) -> None:
-    """Refuse what no prior can be made of."""
-    check_word("kernel", recipe.kernel)
-    check_word("inputs", recipe.inputs)
-    check_whole(recipe.inducing, "inducing", 1, optional=True)
+def _check_prior(recipe: EPGP | SVIGP, *apart: str) -> None:
+    """Refuse settings that cannot be, and what no prior can be made of."""
+    check_settings(recipe, apart=("length_scales", "split", *apart))
     if recipe.length_scales is not None:
         given = recipe.length_scales if isinstance(recipe.length_scales, tuple) else (recipe.length_scales,)
         if not all(_is_number(scale) and 0 < scale < np.inf for scale in given):
             expected = "a positive number, or a tuple of one for each varying parameter"
             raise InputError(f"length_scales is {expected}, not {recipe.length_scales!r}", argument="length_scales")
-    if recipe.variance is not None and not (_is_number(recipe.variance) and 0 < recipe.variance < np.inf):
-        raise InputError(f"variance is a positive number, not {recipe.variance!r}", argument="variance")
     if recipe.split is not None and not (_is_number(recipe.split) and 0 < recipe.split < 1):
         share = "the share of points that the prior is learned from, such as 0.3"
         raise InputError(f"split is {share}, not {recipe.split}", argument="split")

@@ -106,14 +106,14 @@ class Stream:
         count = len(self) if rows is None else len(rows)
         for start in range(0, count, BLOCK):
             stop = min(start + BLOCK, count)
-            own: Any = slice(start, stop) if rows is None else rows[start:stop]
-            features = self.basis.kernel.between(self.x[own].astype(chosen), points)
+            block: Any = slice(start, stop) if rows is None else rows[start:stop]
+            features = self.basis.kernel.between(self.x[block].astype(chosen), points)
             features = solve(1.0, factor, features.T, lower=1, overwrite_b=1).T
             spare = diagonal - np.einsum("ij,ij->i", features, features, dtype=np.float64)
             turned = solve(1.0, root, features.T, lower=1).T
             known = np.einsum("ij,ij->i", turned, turned, dtype=np.float64)
             centre = (features @ mean).astype(np.float64)
-            value, slope, bend = self.counts[own].expected(centre, known + np.maximum(spare, 0.0))
+            value, slope, bend = self.counts[block].expected(centre, known + np.maximum(spare, 0.0))
             asked = np.maximum(-bend, 0.0)
             likelihood += float(value.sum())
             shift += (features.T @ (slope + asked * centre).astype(chosen)).astype(np.float64)

@@ -60,8 +60,8 @@ class Sites:
         precision, root = np.zeros((size, size)), np.sqrt(self.precision)[:, None]
         table = np.empty((min(BLOCK, len(features)), size))
         for start in range(0, len(features), BLOCK):
-            own = features[start : start + BLOCK]
-            weighted = np.multiply(own, root[start : start + BLOCK], out=table[: len(own)])
+            block = features[start : start + BLOCK]
+            weighted = np.multiply(block, root[start : start + BLOCK], out=table[: len(block)])
             precision += weighted.T @ weighted
         precision[np.diag_indices_from(precision)] += 1.0
         return Whitened.natural(precision, features.T @ self.shift)
@@ -129,16 +129,16 @@ def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Si
     return Variational(q, float(value.sum()) - divergence, sites, Sites(asked, slope + asked * mean), slope)
 
 
-def elbo_slopes(found: Variational, basis: Basis, x: FloatArray, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+def elbo_slopes(best: Variational, basis: Basis, x: FloatArray, features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Derivatives of the ELBO at its best q: by the logs of the kernel, and by the inducing points.
 
     They are the derivatives with q(w) held fixed; the way through q adds nothing where q is best.
     """
-    precision, size = found.asked.precision, len(basis.points)
-    known = np.eye(size) - found.q.covariance()
+    precision, size = best.asked.precision, len(basis.points)
+    known = np.eye(size) - best.q.covariance()
     weighted = features * precision[:, None]
     gathered = weighted.T @ features
     by_features = weighted @ known
-    by_features += np.multiply.outer(found.slopes, found.q.mean)
-    products = known @ gathered + np.multiply.outer(found.q.mean, features.T @ found.slopes)
+    by_features += np.multiply.outer(best.slopes, best.q.mean)
+    products = known @ gathered + np.multiply.outer(best.q.mean, features.T @ best.slopes)
     return basis.pull(x, features, by_features, -0.5 * float(precision.sum()), products)

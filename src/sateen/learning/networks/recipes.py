@@ -10,18 +10,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
 from sateen.core.types import File
-from sateen.learning.settings import (
-    Activation,
-    Device,
-    InputScale,
-    Link,
-    Precision,
-    check_flag,
-    check_number,
-    check_whole,
-    check_word,
-    normalise_fields,
-)
+from sateen.learning.settings import Activation, Device, InputScale, Link, Precision, check_settings
 
 if TYPE_CHECKING:
     from sateen.learning.networks.posterior import BNNPosterior, LaplacePosterior
@@ -70,19 +59,9 @@ class SVIBNN:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        for name in ("inputs", "activation", "link", "device", "precision"):
-            check_word(name, getattr(self, name))
-        for name in ("width", "pretraining", "batch"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("steps", "epochs", "draws"):
-            check_whole(getattr(self, name), name, 1, optional=True)
+        check_settings(self, zero=("weight_decay",))
         if (self.steps is None) == (self.epochs is None):
             raise InputError("give steps or epochs, and set the other to None: a fit is as long as one of them says")
-        for name in ("rate", "pretraining_rate", "prior_scale", "quantile_error"):
-            check_number(name, getattr(self, name))
-        check_number("weight_decay", self.weight_decay, zero=True, optional=True)
-        check_flag("cooling", self.cooling)
 
     @classmethod
     def faithful(cls) -> SVIBNN:
@@ -155,14 +134,7 @@ class LaplaceNet:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        for name in ("inputs", "activation", "link", "device", "precision"):
-            check_word(name, getattr(self, name))
-        for name in ("nets", "width", "steps", "curvature_rows", "draws"):
-            check_whole(getattr(self, name), name, 1)
-        check_whole(self.batch, "batch", 1, optional=True)
-        check_number("rate", self.rate)
-        check_number("weight_decay", self.weight_decay, optional=True)
+        check_settings(self)
 
     def fit(
         self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
