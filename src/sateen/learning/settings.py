@@ -1,17 +1,24 @@
-"""The settings of recipes: the words they may be, and the checks that refuse everything else. Light to import."""
+"""What recipes share: the types of their settings, the checks of these, and `fit`. Light to import."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from sateen.core.errors import InputError, nearest
+from sateen.core.observations import Observations
+from sateen.core.progress import SILENT, Progress
+from sateen.core.registry import load_object
+from sateen.core.types import File
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from sateen.learning.posterior import LearnedPosterior
 
 __all__ = [
     "Activation",
@@ -20,6 +27,7 @@ __all__ = [
     "KernelName",
     "Link",
     "Precision",
+    "Recipe",
     "check_number",
     "check_settings",
     "check_whole",
@@ -32,6 +40,31 @@ InputScale: TypeAlias = Literal["auto", "log", "linear"]
 KernelName: TypeAlias = Literal["matern", "rbf"]
 Link: TypeAlias = Literal["probit", "logit"]
 Precision: TypeAlias = Literal["float32", "float64"]
+
+
+class Recipe:
+    """What the recipes of sateen's own learners share; each is a frozen dataclass of its settings.
+
+    `inference` and `posterior_class` say where the inference and the class of the posterior are, as "module:name". They
+    are imported when they are first needed, so that a recipe is light to import.
+    """
+
+    __slots__ = ()
+    inference: ClassVar[str]
+    posterior_class: ClassVar[str]
+
+    def fit(
+        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+    ) -> LearnedPosterior:
+        """The posterior over f; the same observations and seed give the same one, to the last bit.
+
+        Ctrl-C ends the fit with the best so far, once there is any, and the record says so. `checkpoint` names a file,
+        from which a later fit of the same observations and recipe with the same seed resumes, to the same result. A
+        Gaussian process keeps its kernel there as soon as it is found; what is trained step by step is kept every ten
+        seconds and in the end.
+        """
+        fit: Callable[..., LearnedPosterior] = load_object(self.inference)  # type: ignore[assignment]
+        return fit(self, observations, seed, progress, checkpoint)
 
 
 def check_settings(recipe: DataclassInstance, *, zero: tuple[str, ...] = (), apart: tuple[str, ...] = ()) -> None:

@@ -28,8 +28,7 @@ from sateen.learning.gp.prior import (
     working,
 )
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
-from sateen.learning.gp.stream import Stream, by_batches, by_passes
-from sateen.learning.gp.variational import Sites, converge, elbo_slopes
+from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes, converge, elbo_slopes
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.likelihood import Counts
 

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from sateen.core.errors import InputError
-from sateen.core.observations import Observations
-from sateen.core.progress import SILENT, Progress
-from sateen.core.types import File
-from sateen.learning.settings import Activation, Device, InputScale, Link, Precision, check_settings
-
-if TYPE_CHECKING:
-    from sateen.learning.networks.posterior import BNNPosterior, LaplacePosterior
+from sateen.learning.settings import Activation, Device, InputScale, Link, Precision, Recipe, check_settings
 
 __all__ = ["SVIBNN", "LaplaceNet"]
 
@@ -21,7 +15,7 @@ _CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SVIBNN:
+class SVIBNN(Recipe):
     """A Bayesian neural network d-`width`-`width`-1 with independent normal weights.
 
     It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
@@ -39,6 +33,7 @@ class SVIBNN:
     sateen.core.errors.InputError: activation is 'silu', 'leaky-relu' or 'tanh', not 'relu'
     """
 
+    inference: ClassVar[str] = "sateen.learning.networks.svi_bnn:fit"
     posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:BNNPosterior"
     width: int = 20
     activation: Activation = "silu"
@@ -88,22 +83,9 @@ class SVIBNN:
             return self.draws
         return ceil(log(2.0 / (1.0 - _CONFIDENCE)) / (2.0 * self.quantile_error**2))
 
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> BNNPosterior:
-        """The posterior over f that `observations` leave; the same seed gives the same one.
-
-        Ctrl-C ends a fit whose deterministic network is trained with what it has, and the record says so. `checkpoint`
-        names a file that is written every ten seconds and in the end, and from which a fit of the same observations and
-        recipe with the same seed resumes, to the same result.
-        """
-        from sateen.learning.networks.svi_bnn import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceNet:
+class LaplaceNet(Recipe):
     """An ensemble of `nets` networks d-`width`-`width`-1, each with the linearised Laplace approximation around it.
 
     Each is trained for `steps` mini-batches of `batch` points (None: 256, or 512 where there are 300,000 points or
@@ -118,6 +100,7 @@ class LaplaceNet:
     sateen.core.errors.InputError: nets is a whole number from 1 up, not 0
     """
 
+    inference: ClassVar[str] = "sateen.learning.networks.laplace_net:fit"
     posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:LaplacePosterior"
     nets: int = 4
     width: int = 32
@@ -135,16 +118,3 @@ class LaplaceNet:
 
     def __post_init__(self) -> None:
         check_settings(self)
-
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> LaplacePosterior:
-        """The posterior over f that `observations` leave; the same seed gives the same one.
-
-        Ctrl-C ends a fit that has made a step with the networks that are trained by then, and the record says so.
-        `checkpoint` names a file that is written every ten seconds and in the end, and from which a fit of the same
-        observations and recipe with the same seed resumes, to the same result.
-        """
-        from sateen.learning.networks.laplace_net import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
