@@ -25,9 +25,9 @@ from sateen.core.progress import Progress
 from sateen.core.threads import on_one_thread
 from sateen.core.types import File, FloatArray
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.prior import Evaluated, fit_prior, inducing_among, memory_needed, working
+from sateen.learning.gp.prior import Inferred, fit_prior, inducing_among, memory_needed, working
 from sateen.learning.gp.sparse import Basis, Whitened
-from sateen.learning.gp.variational import Sites
+from sateen.learning.gp.variational import Evaluated, Sites
 from sateen.learning.inputs import check_task, sample_of
 from sateen.learning.likelihood import Counts, tilted_moments
 
@@ -73,19 +73,10 @@ def fit(
     trouble = ""
     if end.unrest > _NEARLY_RIGHT:
         trouble = f"the sites did not come to rest (they still ask for changes of {end.unrest:.2g}); try SVIGP"
+    inferred = Inferred(end.q, (*values, end.evidence), trouble, end.interrupted)
+    whole = len(sample) == prior.rows
     return prior.posterior(
-        recipe,
-        "ep-gp",
-        observations,
-        basis,
-        end.q,
-        "probit",
-        objective="evidence",
-        values=[*values, end.evidence],
-        trouble=trouble,
-        interrupted=end.interrupted,
-        whole=len(sample) == prior.rows,
-        seconds=time.perf_counter() - began,
+        recipe, "ep-gp", observations, basis, inferred, link="probit", objective="evidence", whole=whole, began=began
     )
 
 

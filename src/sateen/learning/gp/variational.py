@@ -26,10 +26,14 @@ from scipy.linalg import LinAlgError, solve_triangular
 from scipy.linalg.blas import dtrsm, strsm
 
 from sateen.core.types import FloatArray
+from sateen.learning.gp.hyper import Objective
+from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.sparse import BLOCK, Basis, Whitened
 from sateen.learning.likelihood import Counts
 
 __all__ = [
+    "Evaluated",
+    "Inference",
     "Natural",
     "Sites",
     "Stream",
@@ -40,9 +44,12 @@ __all__ = [
     "by_passes",
     "converge",
     "elbo_slopes",
+    "evaluate_elbo",
+    "objective_of",
 ]
 
 _SHORTEST: Final = 1e-3  # step
+Inference: TypeAlias = "Callable[[Counts, Basis, FloatArray, Sites], Evaluated]"
 Step: TypeAlias = Callable[[int], None]  # hears how many more rows were read
 _WELL_SPREAD: Final = 1e-3  # of the variance: where each inducing point adds more, single precision is enough
 _FIRST_STEP: Final = 0.5  # of mini-batches
@@ -150,6 +157,37 @@ def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Si
     # tr P⁻¹ - m = -Σ t aᵀ P⁻¹ a, since P⁻¹ P = I.
     divergence = 0.5 * (float(q.mean @ q.mean) - float(sites.precision @ known)) + q.half_log_determinant
     return Variational(q, float(value.sum()) - divergence, sites, Sites(asked, slope + asked * mean), slope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """What an inference says of a kernel: a value, its slopes by kernel and by inducing points, and the last sites."""
+
+    value: float
+    by_logs: FloatArray
+    by_points: FloatArray
+    sites: Sites
+
+
+def evaluate_elbo(counts: Counts, basis: Basis, x: FloatArray, sites: Sites, most: int = 50) -> Evaluated:
+    """The ELBO at the best q, found roughly, with its slopes."""
+    features = basis.features(x)
+    best = converge(counts, features, basis.spare(features), sites, tolerance=1e-2, most=most)
+    if best.interrupted:
+        raise KeyboardInterrupt
+    return Evaluated(best.elbo, *elbo_slopes(best, basis, x, features), best.sites)
+
+
+def objective_of(inference: Inference, counts: Counts, x: FloatArray) -> Objective:
+    """What an inference says of kernels and inducing points; each evaluation begins with the sites of the last."""
+    sites = [Sites.guess(counts)]
+
+    def objective(kernel: Kernel, points: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        evaluated = inference(counts, Basis.of(kernel, points), x, sites[0])
+        sites[0] = evaluated.sites
+        return evaluated.value, evaluated.by_logs, evaluated.by_points
+
+    return objective
 
 
 def elbo_slopes(best: Variational, basis: Basis, x: FloatArray, features: FloatArray) -> tuple[FloatArray, FloatArray]:
