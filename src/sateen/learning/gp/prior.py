@@ -138,7 +138,7 @@ class Prior:
             return f"the objective still rose {evaluations}; give length_scales and variance, or more points"
         return trouble or "converged"
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def parts(self) -> tuple[dict[str, object], dict[str, Array]]:
         """What a checkpoint keeps of it."""
         content = {"inputs": self.inputs.content(), "kernel": asdict(self.kernel), "notes": list(self.notes)}
         arrays = {"values": self.values} | ({} if self.points is None else {"points": self.points})

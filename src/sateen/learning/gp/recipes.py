@@ -172,7 +172,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _rows(points: Any) -> Rows:
+def _rows(points: object) -> Rows:
     try:
         table = np.array(points, dtype=np.float64)
     except (TypeError, ValueError):

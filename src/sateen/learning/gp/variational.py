@@ -279,7 +279,7 @@ class Stream:
         count = len(self) if rows is None else len(rows)
         for start in range(0, count, BLOCK):
             stop = min(start + BLOCK, count)
-            block: Any = slice(start, stop) if rows is None else rows[start:stop]
+            block = slice(start, stop) if rows is None else rows[start:stop]
             features = self.basis.kernel.between(self.x[block].astype(chosen), points)
             features = solve(1.0, factor, features.T, lower=1, overwrite_b=1).T
             spare = diagonal - np.einsum("ij,ij->i", features, features, dtype=np.float64)
