@@ -19,16 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sateen.core.errors import ModelError
-from sateen.language.expression import (
-    Boolean,
-    Expression,
-    Name,
-    Number,
-    Operation,
-    joined,
-    joined_parts,
-    literal_value,
-)
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation, joined, joined_parts, literal_value
 from sateen.language.grammar import Mistake, pointed
 from sateen.language.prism_syntax import Term
 from sateen.language.prism_types import Kind, Scope, Typed, check_kind

@@ -27,19 +27,7 @@ from sateen.core.errors import ModelError, ModelWarning, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name
 from sateen.model.checks import consumption_faults, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
-from sateen.model.reactions_text import (
-    NAME,
-    Piece,
-    assigned,
-    bounded,
-    guarded,
-    lines_of,
-    mass_action,
-    rate_of,
-    sides_of,
-    terms,
-    triggered,
-)
+from sateen.model.reactions_text import NAME, Piece, lines_of, mass_action
 from sateen.model.readers import MAX_CHARACTERS, ModelReader
 
 __all__ = ["READER", "mass_action", "read_reactions", "write_reactions"]
@@ -156,7 +144,7 @@ class _Reader:
             self.parameters[name] = Parameter(name, None if value is None else float(value.evaluate({})))
 
     def variable(self, kind: str, name: str, given: Piece) -> Variable:
-        piece, bounds = bounded(given)
+        piece, bounds = given.bounded()
         initial = piece.expression()
         if kind == "real":
             if bounds is not None:
@@ -191,7 +179,7 @@ class _Reader:
             line.rest().fail(*_NO_RATE)
         if len(rates) > 1:
             rates[1].fail("a second rate", "a reaction has one @, with its rate behind it")
-        rate, guard = guarded(rates[0])
+        rate, guard = rates[0].guarded()
         if rate.blank:
             line.rest().fail(*_NO_RATE)
         if name and name in self.labels:
@@ -199,9 +187,9 @@ class _Reader:
         self.labels.add(name)
         parts = list(happening.split(","))
         sides = None if ":=" in parts[0].masked() else parts.pop(0)
-        consumed, produced = ((), ()) if sides is None else map(self.side, sides_of(sides))
+        consumed, produced = ((), ()) if sides is None else map(self.side, sides.sides())
         update = self.assignments(parts)
-        transition = Transition(name, rate_of(rate, consumed), consumed, produced, update, guard)
+        transition = Transition(name, rate.rate(consumed), consumed, produced, update, guard)
         for target in dict(update):
             if not self.variables[target].whole:
                 happening.fail(f"{target} is a real number, which only events change", f"as in  event e: {target} := 2")
@@ -216,7 +204,7 @@ class _Reader:
             piece.fail(f"two events are called {name}", "give one of them another name")
         if (at := piece.masked().find("@")) >= 0:
             piece.part(at).fail("an event has no rate", "it happens when its trigger becomes true; leave event out")
-        written, trigger, initially = triggered(piece.part(label.end()))
+        written, trigger, initially = piece.part(label.end()).triggered()
         update = () if written.nothing else self.assignments(list(written.split(",")))
         condition = trigger.expression(condition=True)
         try:
@@ -229,7 +217,7 @@ class _Reader:
         """What `x := x - 1, busy := 0` assigns."""
         update: dict[str, Expression] = {}
         for piece in pieces:
-            name, value = assigned(piece)
+            name, value = piece.assignment()
             target = self.known(name, piece)
             if name in update:
                 piece.fail(f"{name} is assigned twice", "all assignments read the state before; write one")
@@ -244,7 +232,7 @@ class _Reader:
 
     def side(self, piece: Piece) -> Pairs:
         counts: dict[str, int] = {}
-        for term, name, count in terms(piece):
+        for term, name, count in piece.terms():
             if not self.known(name, term).whole:
                 term.fail(f"{name} is a real number, which only events change", "only species take part in reactions")
             counts[name] = counts.get(name, 0) + count

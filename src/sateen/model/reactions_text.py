@@ -15,20 +15,7 @@ from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import parse_condition, parse_expression, pointed
 
-__all__ = [
-    "NAME",
-    "Bounds",
-    "Piece",
-    "assigned",
-    "bounded",
-    "guarded",
-    "lines_of",
-    "mass_action",
-    "rate_of",
-    "sides_of",
-    "terms",
-    "triggered",
-]
+__all__ = ["NAME", "Piece", "lines_of", "mass_action"]
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
 
@@ -105,6 +92,101 @@ class Piece:
         with pointed(self.whole, ModelError, self.start):
             return (parse_condition if condition else parse_expression)(self.text)
 
+    def sides(self) -> tuple[Piece, Piece]:
+        """What stands left and right of the arrow of a reaction."""
+        masked = self.masked()
+        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
+            arrow = strange[0]
+            remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
+            self.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
+        parts = masked.split("->")
+        if len(parts) != 2:
+            self.fail("a reaction has one arrow, ->", "it looks like  S + I -> 2 I @ beta * S * I")
+        return self.part(0, len(parts[0])), self.part(len(parts[0]) + 2)
+
+    def terms(self) -> Iterator[tuple[Piece, str, int]]:
+        """The terms of a side such as `A + 2 B`, each with its name and how many there are of it."""
+        for term in () if self.nothing else self.split("+"):
+            match = _TERM.fullmatch(term.text)
+            if match is None:
+                message = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
+                term.fail(message, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
+            name = match[2].strip("`")
+            digits = match[1] or "1"
+            count = int(digits) if len(digits) <= 10 else LARGEST_WHOLE
+            if not 0 < count <= _MOST_MOLECULES:
+                term.fail(f"between 1 and {_MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
+            yield term, name, count
+
+    def assignment(self) -> tuple[str, Piece]:
+        """The name and the value of `x := x - 1`."""
+        match = _TARGET.match(self.text)
+        if match is None:
+            message = "an assignment is missing here" if self.blank else f"{self.text.strip()!r} is no assignment"
+            self.fail(message, "assignments look like  x := x - 1, y := 0")
+        return match[1].strip("`"), self.part(match.end())
+
+    def bounded(self) -> tuple[Piece, Bounds | None]:
+        """The value and the bounds of `value in [low, high]`; None where no bounds are written."""
+        value, written = self.cut(_IN)
+        if written is None:
+            return self, None
+        match = _BOUNDS.fullmatch(written.text)
+        if match is None:
+            remedy = "they are whole numbers: x = 0 in [0, 10]; open ends are (-inf, 10] and [0, inf)"
+            written.fail("bounds look like [0, 10]", remedy)
+        low, high = (written.part(match.start(group))._bound(match[group]) for group in (2, 3))
+        for bracket, end in ((1, low), (4, high)):
+            if match[bracket] in "()" and end is not None:
+                remedy = f"write {'[' if match[bracket] == '(' else ']'}"
+                written.part(match.start(bracket)).fail("bounds belong to the range", remedy)
+        if low is not None and high is not None and low > high:
+            written.fail(f"no number is from {low} to {high}", "the lower bound comes first")
+        return value, (low, high)
+
+    def _bound(self, text: str) -> int | None:
+        digits = re.sub(r"\s", "", text)
+        if "inf" in digits:
+            return None
+        if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
+            self.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
+        return int(digits)
+
+    def guarded(self) -> tuple[Piece, Expression | None]:
+        """The rate and the guard of `rate when guard`."""
+        rate, guard = self.cut(_WHEN)
+        return rate, None if guard is None else guard.expression(condition=True)
+
+    def triggered(self) -> tuple[Piece, Piece, bool]:
+        """The assignments and the trigger of `X := 50 when time >= 25`, and what `initially` says."""
+        assignments, trigger = self.cut(_WHEN)
+        if trigger is None:
+            self.rest().fail("this event has no trigger", "write after when what makes it happen: when time >= 25")
+        initially = True
+        if clause := _INITIALLY.search(trigger.masked()):
+            if clause[1] not in ("true", "false"):
+                remedy = "it is the value that the trigger is taken to have before time 0"
+                trigger.part(clause.start()).fail("write initially false, or initially true", remedy)
+            initially = clause[1] == "true"
+            trigger = trigger.part(0, clause.start())
+        if trigger.blank:
+            when = self.part(len(assignments.text))
+            when.fail("this event has no trigger", "a trigger is a condition: when time >= 25")
+        return assignments, trigger, initially
+
+    def rate(self, consumed: tuple[tuple[str, int], ...]) -> Expression:
+        """The rate that stands after @, with mass_action(k) written out."""
+        match = re.fullmatch(r"\s*mass_action\s*\((.*)\)\s*", self.text, re.DOTALL)
+        if match:
+            if sum(count for _, count in consumed) > _MOST_REACTANTS:
+                remedy = "write the rate itself, and a guard: when A >= 100"
+                self.fail(f"mass_action is for at most {_MOST_REACTANTS} reactants", remedy)
+            return mass_action(self.part(match.start(1), match.end(1)).expression(), consumed)
+        if misplaced := re.search(r"\bmass_action\b", self.masked()):
+            remedy = "write  @ mass_action(2 * k), not  @ 2 * mass_action(k)"
+            self.part(misplaced.start()).fail("mass_action(k) stands alone", remedy)
+        return self.expression()
+
 
 def lines_of(text: str) -> Iterator[Piece]:
     """The lines that say something, without their comments."""
@@ -115,109 +197,6 @@ def lines_of(text: str) -> Iterator[Piece]:
         if not piece.blank:
             yield piece
         start += len(line) + 1
-
-
-def sides_of(piece: Piece) -> tuple[Piece, Piece]:
-    """What stands left and right of the arrow of a reaction."""
-    masked = piece.masked()
-    if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
-        arrow = strange[0]
-        remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
-        piece.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
-    parts = masked.split("->")
-    if len(parts) != 2:
-        piece.fail("a reaction has one arrow, ->", "it looks like  S + I -> 2 I @ beta * S * I")
-    return piece.part(0, len(parts[0])), piece.part(len(parts[0]) + 2)
-
-
-def terms(side: Piece) -> Iterator[tuple[Piece, str, int]]:
-    """The terms of a side such as `A + 2 B`, each with its name and how many there are of it."""
-    for term in () if side.nothing else side.split("+"):
-        match = _TERM.fullmatch(term.text)
-        if match is None:
-            message = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
-            term.fail(message, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
-        name = match[2].strip("`")
-        digits = match[1] or "1"
-        count = int(digits) if len(digits) <= 10 else LARGEST_WHOLE
-        if not 0 < count <= _MOST_MOLECULES:
-            term.fail(f"between 1 and {_MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
-        yield term, name, count
-
-
-def assigned(piece: Piece) -> tuple[str, Piece]:
-    """The name and the value of `x := x - 1`."""
-    match = _TARGET.match(piece.text)
-    if match is None:
-        message = "an assignment is missing here" if piece.blank else f"{piece.text.strip()!r} is no assignment"
-        piece.fail(message, "assignments look like  x := x - 1, y := 0")
-    return match[1].strip("`"), piece.part(match.end())
-
-
-def bounded(piece: Piece) -> tuple[Piece, Bounds | None]:
-    """The value and the bounds of `value in [low, high]`; None where no bounds are written."""
-    value, written = piece.cut(_IN)
-    if written is None:
-        return piece, None
-    match = _BOUNDS.fullmatch(written.text)
-    if match is None:
-        remedy = "they are whole numbers: x = 0 in [0, 10]; open ends are (-inf, 10] and [0, inf)"
-        written.fail("bounds look like [0, 10]", remedy)
-    low, high = (_bound(written.part(match.start(group)), match[group]) for group in (2, 3))
-    for bracket, end in ((1, low), (4, high)):
-        if match[bracket] in "()" and end is not None:
-            remedy = f"write {'[' if match[bracket] == '(' else ']'}"
-            written.part(match.start(bracket)).fail("bounds belong to the range", remedy)
-    if low is not None and high is not None and low > high:
-        written.fail(f"no number is from {low} to {high}", "the lower bound comes first")
-    return value, (low, high)
-
-
-def _bound(piece: Piece, text: str) -> int | None:
-    digits = re.sub(r"\s", "", text)
-    if "inf" in digits:
-        return None
-    if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
-        piece.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
-    return int(digits)
-
-
-def guarded(piece: Piece) -> tuple[Piece, Expression | None]:
-    """The rate and the guard of `rate when guard`."""
-    rate, guard = piece.cut(_WHEN)
-    return rate, None if guard is None else guard.expression(condition=True)
-
-
-def triggered(piece: Piece) -> tuple[Piece, Piece, bool]:
-    """The assignments and the trigger of `X := 50 when time >= 25`, and what `initially` says."""
-    assignments, trigger = piece.cut(_WHEN)
-    if trigger is None:
-        piece.rest().fail("this event has no trigger", "write after when what makes it happen: when time >= 25")
-    initially = True
-    if clause := _INITIALLY.search(trigger.masked()):
-        if clause[1] not in ("true", "false"):
-            remedy = "it is the value that the trigger is taken to have before time 0"
-            trigger.part(clause.start()).fail("write initially false, or initially true", remedy)
-        initially = clause[1] == "true"
-        trigger = trigger.part(0, clause.start())
-    if trigger.blank:
-        when = piece.part(len(assignments.text))
-        when.fail("this event has no trigger", "a trigger is a condition: when time >= 25")
-    return assignments, trigger, initially
-
-
-def rate_of(piece: Piece, consumed: tuple[tuple[str, int], ...]) -> Expression:
-    """The rate that stands after @, with mass_action(k) written out."""
-    match = re.fullmatch(r"\s*mass_action\s*\((.*)\)\s*", piece.text, re.DOTALL)
-    if match:
-        if sum(count for _, count in consumed) > _MOST_REACTANTS:
-            remedy = "write the rate itself, and a guard: when A >= 100"
-            piece.fail(f"mass_action is for at most {_MOST_REACTANTS} reactants", remedy)
-        return mass_action(piece.part(match.start(1), match.end(1)).expression(), consumed)
-    if misplaced := re.search(r"\bmass_action\b", piece.masked()):
-        remedy = "write  @ mass_action(2 * k), not  @ 2 * mass_action(k)"
-        piece.part(misplaced.start()).fail("mass_action(k) stands alone", remedy)
-    return piece.expression()
 
 
 def mass_action(constant: Expression, consumed: tuple[tuple[str, int], ...]) -> Expression:

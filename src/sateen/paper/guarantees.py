@@ -23,7 +23,7 @@ import numpy.typing as npt
 import sateen as st
 from sateen.paper.cases.configurations import configuration
 from sateen.paper.forecast import GUARANTEE_SECONDS
-from sateen.paper.run import PaperRun
+from sateen.paper.reproduction import PaperRun
 from sateen.paper.tasks import prediction_content, prediction_from
 from sateen.pipeline import SILENT, Progress, stream_seed
 from sateen.pipeline.folder import read_checksummed, write_checksummed, write_json

@@ -39,44 +39,15 @@ _FEWEST_POINTS: Final = 4
 
 # The first three seeds from 1000 r + 1 on whose networks have an informative property of every kind, and the species
 # in those that `informative_properties` finds with the seed: Si and Sj of phi1, Si and Sj of phi2, and Si of phi3.
-_Network: TypeAlias = tuple[int, str, str, str, str, str]
-NETWORKS: Final[Mapping[int, tuple[_Network, ...]]] = MappingProxyType(
+NETWORKS: Final[Mapping[int, tuple[tuple[int, ...], ...]]] = MappingProxyType(
     {
-        2: (
-            (2001, "S1", "S3", "S3", "S2", "S1"),
-            (2003, "S3", "S2", "S2", "S3", "S3"),
-            (2004, "S2", "S3", "S3", "S1", "S1"),
-        ),
-        3: (
-            (3001, "S1", "S2", "S2", "S1", "S2"),
-            (3002, "S1", "S4", "S4", "S1", "S1"),
-            (3003, "S2", "S4", "S1", "S2", "S3"),
-        ),
-        4: (
-            (4001, "S5", "S3", "S3", "S1", "S2"),
-            (4005, "S3", "S4", "S4", "S5", "S1"),
-            (4006, "S2", "S1", "S4", "S2", "S5"),
-        ),
-        8: (
-            (8001, "S4", "S3", "S2", "S7", "S8"),
-            (8002, "S6", "S5", "S5", "S3", "S7"),
-            (8003, "S2", "S9", "S9", "S7", "S7"),
-        ),
-        12: (
-            (12001, "S10", "S7", "S13", "S8", "S4"),
-            (12002, "S6", "S11", "S1", "S9", "S7"),
-            (12003, "S3", "S6", "S7", "S11", "S11"),
-        ),
-        16: (
-            (16001, "S1", "S2", "S17", "S5", "S1"),
-            (16002, "S4", "S11", "S1", "S4", "S14"),
-            (16003, "S1", "S14", "S14", "S13", "S11"),
-        ),
-        20: (
-            (20001, "S12", "S17", "S14", "S12", "S10"),
-            (20002, "S18", "S13", "S9", "S18", "S6"),
-            (20003, "S4", "S15", "S15", "S12", "S8"),
-        ),
+        2: ((2001, 1, 3, 3, 2, 1), (2003, 3, 2, 2, 3, 3), (2004, 2, 3, 3, 1, 1)),
+        3: ((3001, 1, 2, 2, 1, 2), (3002, 1, 4, 4, 1, 1), (3003, 2, 4, 1, 2, 3)),
+        4: ((4001, 5, 3, 3, 1, 2), (4005, 3, 4, 4, 5, 1), (4006, 2, 1, 4, 2, 5)),
+        8: ((8001, 4, 3, 2, 7, 8), (8002, 6, 5, 5, 3, 7), (8003, 2, 9, 9, 7, 7)),
+        12: ((12001, 10, 7, 13, 8, 4), (12002, 6, 11, 1, 9, 7), (12003, 3, 6, 7, 11, 11)),
+        16: ((16001, 1, 2, 17, 5, 1), (16002, 4, 11, 1, 4, 14), (16003, 1, 14, 14, 13, 11)),
+        20: ((20001, 12, 17, 14, 12, 10), (20002, 18, 13, 9, 18, 6), (20003, 4, 15, 15, 12, 8)),
     }
 )
 
@@ -168,7 +139,8 @@ def _configuration(name: str) -> Question:
 
 
 def _network(rates: int, place: int) -> Question:
-    seed, *species = NETWORKS[rates][place]
+    seed, *numbers = NETWORKS[rates][place]
+    species = [f"S{number}" for number in numbers]
     network = random_network(rates, seed)
     name = f"r{rates:02d}/m{place + 1}"
     pairs = zip(KINDS, (species[0:2], species[2:4], species[4:]), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,22 +16,68 @@ from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
 from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, label, row
-from sateen.paper.run import PaperRun
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
-from sateen.pipeline import SILENT, Progress, write_text
-from sateen.pipeline.folder import write_json
+from sateen.pipeline import SILENT, Progress, processors, write_text
+from sateen.pipeline.folder import ResultFolder, write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 
 if TYPE_CHECKING:
     from sateen.plot.style import Figure
 
-__all__ = ["PRESETS", "Findings", "Reproduction"]
+__all__ = ["PRESETS", "Findings", "PaperRun", "Reproduction"]
 
 PRESETS: Final = ("fast", "faithful")
+_TASKS: Final = "pieces"  # the folder for the files of tasks, inside that of the tables and figures
 _SHOWN: Final = 30  # test points in a figure, equally spaced
 _PANELS: Final = ("accuracy", "rmse", "uncertainty", "hours")
 _HOUR: Final = 3600.0
+
+
+class PaperRun(ABC):
+    """Tasks of the paper, whose files are in a folder beside its tables and figures."""
+
+    def __init__(self, folder: str | FilePath, workers: int | None, progress: Progress) -> None:
+        self.path = FilePath(folder)
+        self.folder = ResultFolder(self.path / _TASKS)
+        self.workers, self.progress = workers, progress
+        self.cores = workers or processors()
+        self.spent: Mapping[str, float] = {}  # seconds of the last run, by what was done
+
+    @property
+    @abstractmethod
+    def stages(self) -> Mapping[str, Sequence[Task[object]]]:
+        """All tasks by what is done, in the order in which they run."""
+
+    @property
+    @abstractmethod
+    def rebuild(self) -> Rebuild:
+        """How another process gets the same tasks."""
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """All tasks, finished or pending."""
+        return Pipeline(self.folder, tuple(task for some in self.stages.values() for task in some), self.rebuild)
+
+    def forecast(self) -> dict[str, float]:
+        """About how many seconds the pending tasks take, by what is done."""
+        pending = {stage: [task for task in some if not task.finished] for stage, some in self.stages.items()}
+        return {stage: sum(task.seconds for task in some) for stage, some in pending.items() if some}
+
+    def compute(self) -> None:
+        """Compute what is pending; the folder must be held."""
+        watcher = self.progress if self.pipeline.pending() else SILENT
+        self.spent = self.pipeline.run(workers=self.workers, progress=watcher).stage_seconds
+
+    def save(self, figures: Mapping[str, Figure], suffix: str) -> list[FilePath]:
+        """Write figures by name into the folder; the paths of the files."""
+        from sateen.plot.figures import save
+
+        files = {self.path / f"{name}{suffix}": figure for name, figure in figures.items()}
+        for file, figure in files.items():
+            with self.folder.writing(file):
+                save(figure, file)
+        return list(files)
 
 
 @dataclass(frozen=True, slots=True)
