@@ -1,6 +1,6 @@
 """Normalisers: what scores are divided by, so that intervals are wide where f is difficult to predict.
 
-Any positive function of θ that the training alone has fixed keeps the guarantee; a good one makes the intervals narrow.
+Every positive function of θ that the training alone has fixed keeps the guarantee; a good one makes the intervals narrow.
 `NORMALISERS` is the one table of them, by name.
 """
 
