@@ -96,7 +96,7 @@ def rows() -> list[Row]:
 
     def planned(confidence: float | None) -> Any:
         def make(posterior: st.Posterior, m: int, level: float) -> Any:
-            plan = st.plan(posterior, budget=HELD_OUT * m, level=level, confidence=confidence)
+            plan = st.plan(posterior, budget=HELD_OUT * m, level=level, confidence=confidence, seed=1)
             keywords = {"plan": plan, "normaliser": plan.normaliser}
             return lambda draw: st.calibrate(posterior, draw(plan.points, plan.runs), **keywords)
 

@@ -42,10 +42,11 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 import sateen as st
+from sateen.core.types import FloatArray
 from sateen.learning.gp import faithful as faithful_gp
-from sateen.learning.gp.faithful import FaithfulSVIGP
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.inputs import FloatArray, Sample, inputs_of, sample_of
+from sateen.learning.gp.recipes import FaithfulSVIGP
+from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.networks.network import arithmetic, log_ways
 
 PAPER_EPOCHS: Final = 2000

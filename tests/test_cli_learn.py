@@ -506,8 +506,8 @@ class TestPredict:
         [
             ("", "has no column beta; its columns are not there"),
             ("x,y\n1,2\n", "has no column beta; its columns are x, y"),
-            ("beta,x\n0.5\n", "row 1 has 1 values under 2 columns"),
-            ("beta\n0.5\nmuch\n", "beta is 'much' in row 2, which is no number"),
+            ("beta,x\n0.5\n", "is no table: line 2: 1 values under 2 columns"),
+            ("beta\n0.5\nmuch\n", "beta is 'much' in line 3, which is no number"),
             ("beta\nnan\n", "beta is nan in row 0; every value must be a finite number"),
             ('beta\n"0.5\n', "is no table"),
             ("\xff\xfe\x00", "is no table"),

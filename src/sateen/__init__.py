@@ -82,7 +82,6 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 # What objects of lower rooms call by name; each module is imported at the first call.
 provide(
     {
-        "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
         "write observations as csv": "sateen.files.observations:write_csv",
@@ -128,9 +127,8 @@ if TYPE_CHECKING:
     from sateen.engine.exact import exact
     from sateen.engine.run import replay
     from sateen.engine.simulate import simulate
-    from sateen.guarantee.calibrate import calibrate
     from sateen.guarantee.error_bound import ErrorBound, bound_error
-    from sateen.guarantee.guarantee import Guarantee
+    from sateen.guarantee.guarantee import Guarantee, calibrate
     from sateen.guarantee.plan import Plan, plan
     from sateen.learning.default import learn
     from sateen.learning.functions import posterior_from
@@ -185,7 +183,7 @@ else:
         "Score": "sateen.assess.score",
         "plan": "sateen.guarantee.plan",
         "Plan": "sateen.guarantee.plan",
-        "calibrate": "sateen.guarantee.calibrate",
+        "calibrate": "sateen.guarantee.guarantee",
         "Guarantee": "sateen.guarantee.guarantee",
         "bound_error": "sateen.guarantee.error_bound",
         "ErrorBound": "sateen.guarantee.error_bound",

@@ -246,7 +246,7 @@ class TestRefused:
         observations = seen([1, 1, 1], 2)
         moved = Prediction(SPACE.points({"beta": [0, 0.25, 1]}), *[[0.5] * 3] * 4, 0.95, _claim())
         with pytest.raises(
-            InputError, match=r"^row 1 is at \(beta=0\.25, k=2\.0\) in the prediction and \(beta=0\.5, "
+            InputError, match=r"^row 1 is at \(beta = 0\.25, k = 2\) in the prediction and \(beta = 0\.5, "
         ):
             score(moved, observations)
 
@@ -297,9 +297,9 @@ class TestRefused:
     def test_arguments_in_the_wrong_order_are_refused(self) -> None:
         observations = seen([1], 2)
         swapped: Any = (observations, certain(observations, 0.5))
-        with pytest.raises(InputError, match="score takes a Prediction first, not what is of type Observations"):
+        with pytest.raises(InputError, match="score takes a Prediction first, not Observations"):
             score(*swapped)
-        with pytest.raises(InputError, match="score takes Observations second, not what is of type Prediction"):
+        with pytest.raises(InputError, match="score takes Observations second, not Prediction"):
             score(swapped[1], swapped[1])
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 import sateen as st
 from known_beliefs import SPACE, Candidates, Known, Waves, drawn_observations, no_observations
 from sateen.core.prediction import Training
-from sateen.guarantee.calibrate import calibrate
+from sateen.guarantee.guarantee import calibrate
 from sateen.guarantee.lift import lift_miss
 from sateen.guarantee.plan import _least_by_golden_section, plan
 from sateen.guarantee.rehearsal import error_scale, rehearse

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from processes import Small, observed
 from sateen.core.errors import InputError
-from sateen.learning.gp.expectation import beginning, evidence_slopes, propagate
+from sateen.learning.gp.ep_gp import beginning, evidence_slopes, propagate
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.recipes import EPGP
 from sateen.learning.gp.sparse import Basis

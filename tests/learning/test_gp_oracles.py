@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 import sateen as st
 from sateen.core.observations import Observations
-from sateen.learning.gp.expectation import evidence_slopes, propagate
+from sateen.learning.gp.ep_gp import evidence_slopes, propagate
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.sparse import Basis
 from sateen.learning.gp.variational import Sites, converge, elbo_slopes

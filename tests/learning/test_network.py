@@ -32,8 +32,9 @@ from sateen.learning.networks.network import (
     rows_of,
     window_of,
 )
+from sateen.learning.networks.recipes import SVIBNN
 from sateen.learning.networks.training import first_weights
-from sateen.learning.settings import Activation, Link, check_number, check_word
+from sateen.learning.settings import Activation, Link, check_number
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6
@@ -293,7 +294,7 @@ def test_a_device_that_is_missing_is_refused_unless_any_will_do() -> None:
 )
 def test_a_word_that_a_setting_cannot_be_is_refused_with_those_that_it_can(name: str, word: Any, said: str) -> None:
     with pytest.raises(InputError) as caught:
-        check_word(name, word)
+        SVIBNN(**{name: word})
     assert str(caught.value).startswith(said)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student
 
 from known_beliefs import SPACE, Waves, drawn_observations
-from sateen.guarantee.calibrate import calibrate
+from sateen.guarantee.guarantee import calibrate
 from sateen.plot.figures import save
 from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -13,8 +12,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Prediction
 from sateen.core.proportions import wilson
-from sateen.core.space import Points
-from sateen.core.text import percent
+from sateen.core.text import html_table, percent, plural, values_text
 from sateen.core.types import FloatArray, IntArray
 
 __all__ = ["Score", "score"]
@@ -33,11 +31,11 @@ class Score:
 
     `rmse` is the root of the mean square distance of the mean from the frequency. `accuracy` is the share of points
     where the interval meets the interval of statistical model checking, frequency ± z·√(frequency·(1 - frequency) /
-    trials), with the z of `level`; `wilson_accuracy` the same with Wilson's interval, which is no point where the
-    frequency is 0 or 1. Intervals are closed, and a bound of the prediction that is nearer than 1e-5 to 0 or 1 counts
-    as 0 or 1 there. `uncertainty` is the mean width of the prediction's intervals, `smc_width` that of the intervals of
-    statistical model checking. `log_score` is the mean over points of log Binomial(satisfied; trials, mean), with the
-    mean kept 1e-12 away from 0 and 1: the greater, the better.
+    trials), with the z of `level`; `wilson_accuracy` the same with Wilson's interval, which has positive width even
+    where the frequency is 0 or 1. Intervals are closed, and a bound of the prediction that is nearer than 1e-5 to 0 or
+    1 counts as 0 or 1 there. `uncertainty` is the mean width of the prediction's intervals, `smc_width` that of the
+    intervals of statistical model checking. `log_score` is the mean over points of log Binomial(satisfied; trials,
+    mean), with the mean kept 1e-12 away from 0 and 1: the greater, the better.
 
     `rmse_truth` is the error against the truth, `coverage` the share of points whose closed interval contains it, and
     `coverage_slack` the share whose interval misses it by 5e-4 at most; all three are None where no truth was given.
@@ -67,13 +65,12 @@ class Score:
         return "\n".join([self._caption(), *(f"  {label:<{wide}}  {value:>8}" for label, value in rows)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{escape(label)}</td><td>{escape(value)}</td></tr>" for label, value in self._rows())
-        return f"<table><caption>{escape(self._caption())}</caption>{rows}</table>"
+        return html_table(self._caption(), (), self._rows())
 
     def _caption(self) -> str:
-        parts = [f"{_counted(self.points)} scored at {percent(self.level)}"]
+        parts = [f"{plural(self.points, 'point')} scored at {percent(self.level)}"]
         parts += [f"{self.undecided:,} with undecided runs"] * bool(self.undecided)
-        parts += [f"{_counted(self.left_out)} without runs left out"] * bool(self.left_out)
+        parts += [f"{plural(self.left_out, 'point')} without runs left out"] * bool(self.left_out)
         return "; ".join(parts)
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -177,35 +174,33 @@ def _log_likelihood(satisfied: IntArray, undecided: IntArray, trials: IntArray, 
         ways = gammaln(m + 1.0) - gammaln(k + 1.0) - gammaln(m - k + 1.0)
         return np.asarray(ways + k * np.log(p) + (m - k) * np.log1p(-p))
 
-    found = log_binomial(satisfied, trials, p)
+    likelihood = log_binomial(satisfied, trials, p)
     for row in np.flatnonzero(undecided):
         first, last = int(satisfied[row]), int(satisfied[row] + undecided[row])
         likeliest = int(trials[row] * p[row])  # the further from here, the less a count weighs
         start = min(max(likeliest - _MOST_TERMS // 2, first), max(last - _MOST_TERMS + 1, first))
         counts = np.arange(start, min(start + _MOST_TERMS - 1, last) + 1)
-        found[row] = logsumexp(log_binomial(counts, trials[row], p[row]))
-    return found
+        likelihood[row] = logsumexp(log_binomial(counts, trials[row], p[row]))
+    return likelihood
 
 
 def _check(prediction: Prediction, observations: Observations) -> None:
     """Both are what they should be, at the same points."""
     if not isinstance(prediction, Prediction):
-        raise InputError(
-            f"score takes a Prediction first, not what is of type {type(prediction).__name__}; see posterior.predict"
-        )
+        raise InputError(f"score takes a Prediction first, not {type(prediction).__name__}; see posterior.predict")
     if not isinstance(observations, Observations):
-        raise InputError(
-            f"score takes Observations second, not what is of type {type(observations).__name__}; see st.observe"
-        )
+        raise InputError(f"score takes Observations second, not {type(observations).__name__}; see st.observe")
     mine, its = prediction.points, observations.points
     remedy = "predict at observations.points"
     if mine.space.names != its.space.names or mine.space.fixed != its.space.fixed:
         raise InputError(f"the prediction is over {mine.space!r}, the observations over {its.space!r}; {remedy}")
     if len(mine) != len(its):
-        raise InputError(f"the prediction has {_counted(len(mine))}, the observations {_counted(len(its))}; {remedy}")
+        raise InputError(
+            f"the prediction has {plural(len(mine), 'point')}, the observations {plural(len(its), 'point')}; {remedy}"
+        )
     if (differ := (mine.theta != its.theta).any(axis=1)).any():
         row = int(np.argmax(differ))
-        places = f"{_place(mine, row)} in the prediction and {_place(its, row)} in the observations"
+        places = f"({values_text(mine[row])}) in the prediction and ({values_text(its[row])}) in the observations"
         raise InputError(f"row {row} is at {places}; {remedy}")
 
 
@@ -220,14 +215,6 @@ def _probabilities(truth: npt.ArrayLike, length: int) -> FloatArray:
         row = int(np.argmax(wrong))
         raise InputError(f"the truth is {known[row]} in row {row}; a probability lies between 0 and 1")
     return known
-
-
-def _place(points: Points, row: int) -> str:
-    return "(" + ", ".join(f"{name}={value!r}" for name, value in points[row].items()) + ")"
-
-
-def _counted(points: int) -> str:
-    return f"{points:,} point{'' if points == 1 else 's'}"
 
 
 def _share(share: float) -> str:

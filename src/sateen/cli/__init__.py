@@ -111,7 +111,7 @@ def _line(name: str) -> str:
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 for success, 1 for a problem with the input, 2 for wrong usage, 130 after Ctrl-C. "
-    'In JSON an infinite number is the text "inf" or "-inf".',
+    'In JSON an infinite number is the text "inf" or "-inf", and an unknown one null.',
 )
 @click.version_option(VERSION, prog_name="sateen", message="%(prog)s %(version)s")
 def main() -> None:

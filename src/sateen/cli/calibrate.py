@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import sateen as st
+from sateen.cli import options as shared
 from sateen.cli.learned import guarantee_content
-from sateen.cli.options import COUNT, JSON, OBSERVATIONS, PLOT, SEED, check_files, given, target_option, usage
 from sateen.cli.output import draw, show
 from sateen.cli.progress import Bar
 from sateen.cli.sources import keeping, load_observations, load_posterior, reading, write_observations
 from sateen.core.errors import InputError, ModelWarning, SateenError
 from sateen.core.text import percent
 from sateen.guarantee.methods import METHODS
-from sateen.guarantee.request import CalibrateRequest, PlanRequest
+from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
@@ -41,8 +41,8 @@ class CalibrateOptions:
     held_out: str | None
     target: str
     method: str
-    level: float | None
-    confidence: float | None
+    level: float | Default
+    confidence: float | Default
     marginal: bool
     rank: int | None
     normaliser: str | None
@@ -74,7 +74,7 @@ class CalibrateOptions:
                 raise click.UsageError("--points N and --runs M go together: N points with M runs each")
         files = {"POSTERIOR": self.file, "HELD_OUT": self.held_out, "--plan": self.plan}
         files |= {"-o": self.target, "--observations": self.observations, "--plot": self.plot}
-        check_files(files)
+        shared.check_files(files)
 
     @property
     def planned_by(self) -> str:
@@ -85,8 +85,8 @@ class CalibrateOptions:
         """What the guarantee shall be."""
         return CalibrateRequest.of(
             self.method,
-            level="default" if self.level is None else self.level,
-            confidence="default" if self.confidence is None else self.confidence,
+            level=self.level,
+            confidence=self.confidence,
             marginal=self.marginal,
             rank=self.rank,
             normaliser=self.normaliser,
@@ -102,8 +102,8 @@ class CalibrateOptions:
         return PlanRequest.of(
             width=self.width,
             budget=self.budget,
-            level="default" if self.level is None else self.level,
-            confidence="default" if self.confidence is None else self.confidence,
+            level=self.level,
+            confidence=self.confidence,
             marginal=self.marginal,
             normaliser=self.normaliser,
             seed=_PLAN_SEED,
@@ -113,25 +113,25 @@ class CalibrateOptions:
 @click.command()
 @click.argument("file", metavar="POSTERIOR.safetensors")
 @click.argument("held_out", metavar="[HELD_OUT]", required=False)
-@target_option("guarantee", "FILE.safetensors", required=True)
+@shared.target_option("guarantee", "FILE.safetensors", required=True)
 @click.option("--method", default="lift", show_default=True, metavar="|".join(METHODS.builtin), help="Which proof.")
-@click.option("--level", type=float, metavar="L", help="The share of θ that is covered; by default 0.9.")
-@click.option("--confidence", type=float, metavar="C", help="The share of calibrations that keep it; lift: 0.95.")
-@click.option("--marginal", is_flag=True, help="On average over calibrations; the default of all but lift.")
-@click.option("--rank", type=COUNT, metavar="M", help="The rank of the lift, fixed before HELD_OUT was seen.")
+@shared.LEVEL
+@shared.CONFIDENCE
+@shared.MARGINAL
+@click.option("--rank", type=shared.COUNT, metavar="M", help="The rank of the lift, fixed before HELD_OUT was seen.")
 @click.option("--normaliser", metavar="NAME", help="What widths are proportional to: predictive, posterior, ...")
 @click.option("--split", type=float, metavar="S", help="The share of 1 - L that chernoff's conformal part may miss.")
 @click.option("--plan", metavar="PLAN.json", help="Observe and calibrate as planned.")
 @click.option("--width", type=float, metavar="W", help="Plan for this width, and observe.")
 @click.option("--budget", type=int, metavar="RUNS", help="Plan with so many runs, and observe.")
 @click.option("--points", type=click.IntRange(1, 10_000_000), metavar="N", help="Observe N uniform points.")
-@click.option("--runs", type=COUNT, metavar="N", help="How many at each of --points.")
-@SEED
-@OBSERVATIONS
+@click.option("--runs", type=shared.COUNT, metavar="N", help="How many at each of --points.")
+@shared.SEED
+@shared.OBSERVATIONS
 @click.option("--drawn-uniformly", is_flag=True, help="HELD_OUT has independent uniform points, if it does not say so.")
 @click.option("--allow-trivial", is_flag=True, help="Where points are too few, intervals [0, 1] rather than an error.")
-@PLOT
-@JSON
+@shared.PLOT
+@shared.JSON
 @click.pass_context
 def calibrate(ctx: click.Context, /, **values: object) -> None:
     """Give the posterior in a file intervals with proven coverage, however wrong it is, from observations at uniform
@@ -145,8 +145,8 @@ def calibrate(ctx: click.Context, /, **values: object) -> None:
     sateen calibrate sir.safetensors held_out.safetensors --marginal -o sure.safetensors --plot sure.svg
     """
     options = CalibrateOptions(**values)  # type: ignore[arg-type]
-    options.check(given(ctx, _FRESH))
-    with usage(plan=options.planned_by):
+    options.check(shared.given(ctx, _FRESH))
+    with shared.usage(plan=options.planned_by):
         planning = options.plan_request()
         request = options.request(planning)
     posterior = load_posterior(options.file)
@@ -165,7 +165,7 @@ def calibrate(ctx: click.Context, /, **values: object) -> None:
             seed=_PLAN_SEED,
         )
     if plan is not None:
-        with usage():
+        with shared.usage():
             request = options.request(plan)
     if question is None:
         held_out = _in_file(options, posterior)

@@ -186,11 +186,9 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
 
 
 def _content(estimate: st.Estimate) -> dict[str, object]:
-    """The estimate as plain data; JSON has no NaN."""
+    """The estimate as plain data."""
     content = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
-    probability = None if math.isnan(estimate.probability) else estimate.probability
-    content |= {"probability": probability, "reasons": dict(estimate.reasons), "claim": estimate.claim.content()}
-    return content
+    return {**content, "reasons": dict(estimate.reasons), "claim": estimate.claim.content()}
 
 
 def _table(path: st.Path) -> list[str]:

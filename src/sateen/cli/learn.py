@@ -10,28 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, Union, get_args, get_origin
 import click
 
 import sateen as st
+from sateen.cli import options as shared
 from sateen.cli.learned import learned_content, learned_lines
-from sateen.cli.options import (
-    AT,
-    CONST,
-    COUNT,
-    END,
-    JSON,
-    MAX_EVENTS,
-    OBSERVATIONS,
-    PLOT,
-    SEED,
-    VARY,
-    check_files,
-    check_once,
-    given,
-    property_option,
-    ranges_or_numbers,
-    target_option,
-    texts_by_name,
-    usage,
-    written,
-)
 from sateen.cli.output import agree, draw, show
 from sateen.cli.progress import Bar
 from sateen.cli.sources import keeping, load_model, load_observations, read_property, write_observations
@@ -54,7 +34,7 @@ _WORDS: Final[Mapping[object, Mapping[str, bool | None]]] = {
 
 def _settings(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     """What `--set name=value` gives, by name; the values are read once the learner is known."""
-    return texts_by_name(iter(texts), "NAME=VALUE, such as batch=100")
+    return shared.texts_by_name(iter(texts), "NAME=VALUE, such as batch=100")
 
 
 def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
@@ -64,25 +44,27 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 
 @click.command()
 @click.argument("source", metavar="OBSERVATIONS|MODEL")
-@target_option("posterior", "FILE.safetensors", required=True)
+@shared.target_option("posterior", "FILE.safetensors", required=True)
 @click.option(
     "--learner",
     default="default",
     show_default=True,
     metavar="NAME",
-    help=f"The learner: default chooses one of {', '.join(LEARNERS.builtin)}; or package:Class.",
+    help=f"{', '.join(LEARNERS.builtin)}, or package:Class; default chooses by the observations.",
 )
 @click.option("--method", hidden=True, expose_value=False, callback=_renamed)
 @click.option("--inputs", metavar="auto|log|linear", help="On which scale the learner takes parameters.")
 @click.option("--kernel", metavar="matern|rbf", help="How smooth f is, for a Gaussian process.")
-@click.option("--inducing", type=COUNT, metavar="N", help="At most N inducing points, for a Gaussian process.")
+@click.option("--inducing", type=shared.COUNT, metavar="N", help="At most N inducing points, for a Gaussian process.")
 @click.option("--set", "rest", multiple=True, callback=_settings, metavar="a=1", help="Another setting; repeatable.")
-@click.option("--space", multiple=True, callback=ranges_or_numbers, metavar="a=0:1", help="The space of a bare CSV.")
-@property_option("Observe a MODEL first, for this.")
-@VARY
-@AT
-@CONST
-@END
+@click.option(
+    "--space", multiple=True, callback=shared.ranges_or_numbers, metavar="a=0:1", help="The space of a bare CSV."
+)
+@shared.property_option("Observe a MODEL first, for this.")
+@shared.VARY
+@shared.AT
+@shared.CONST
+@shared.END
 @click.option(
     "--design",
     type=click.Choice(["sobol", "uniform", "latin", "grid"]),
@@ -91,16 +73,23 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
     help="How points are spread.",
 )
 @click.option(
-    "--points", type=COUNT, default=400, show_default=True, metavar="N", help="How many; along each axis of a grid."
+    "--points",
+    type=shared.COUNT,
+    default=400,
+    show_default=True,
+    metavar="N",
+    help="How many; along each axis of a grid.",
 )
-@click.option("--runs", type=COUNT, default=50, show_default=True, metavar="N", help="How many at each point.")
-@MAX_EVENTS
-@OBSERVATIONS
-@SEED
-@click.option("--checkpoint", callback=written, metavar="FILE", help="Continue from this file, or keep progress in it.")
+@click.option("--runs", type=shared.COUNT, default=50, show_default=True, metavar="N", help="How many at each point.")
+@shared.MAX_EVENTS
+@shared.OBSERVATIONS
+@shared.SEED
+@click.option(
+    "--checkpoint", callback=shared.written, metavar="FILE", help="Continue from this file, or keep progress in it."
+)
 @click.option("--yes", is_flag=True, help="Do not ask before a fit that takes more than ten minutes.")
-@PLOT
-@JSON
+@shared.PLOT
+@shared.JSON
 @click.pass_context
 def learn(
     ctx: click.Context,
@@ -138,17 +127,17 @@ def learn(
     sateen learn examples/sir.sateen -p "(I > 0) U[100, 120] (I == 0)" --vary beta=0.005:0.3 -o sir.safetensors
     sateen learn runs.csv --space beta=0.005:0.3 --learner ep-gp --kernel rbf -o sir.safetensors --plot sir.svg
     """
-    check_files({"-o": target, "--observations": observations, "--checkpoint": checkpoint, "--plot": plot})
+    shared.check_files({"-o": target, "--observations": observations, "--checkpoint": checkpoint, "--plot": plot})
     named = {"inputs": inputs, "kernel": kernel, "inducing": inducing}
     settings = {name: str(value) for name, value in named.items() if value is not None}
     if twice := [name for name in rest if name in settings]:
         raise click.UsageError(f"{twice[0]} is given by --{twice[0]} and by --set; give it once")
-    with usage():
+    with shared.usage():
         chosen = learner_of(learner, {**settings, **rest})
     if checkpoint is not None and "checkpoint" not in inspect.signature(chosen.fit).parameters:
         raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
     if text is None:
-        if unused := given(ctx, _OF_A_MODEL):  # without a formula nothing is observed
+        if unused := shared.given(ctx, _OF_A_MODEL):  # without a formula nothing is observed
             raise click.UsageError(f"{unused[0]} says how a model is observed; say which formula, with -p FORMULA")
         observed = load_observations(source, space)
     else:
@@ -156,7 +145,7 @@ def learn(
             raise click.UsageError("--space tells the space of a table; that of a model is given by --vary and --at")
         if not vary:
             raise click.UsageError("what varies? Give each parameter its range, as in --vary beta=0.005:0.3")
-        check_once(vary, at)
+        shared.check_once(vary, at)
         model = load_model(source, constants)
         chosen_points = _designed(st.Space({**vary, **at}), design, points, stream_seed(seed, "training points"))
         formula = read_property(model, model.model.values(chosen_points[0]), text, end).formula

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -38,11 +37,10 @@ def learned_lines(posterior: FullPosterior) -> Iterator[str]:
 
 
 def learned_content(posterior: FullPosterior) -> dict[str, object]:
-    """The same as plain data; JSON has no NaN."""
+    """The same as plain data."""
     from sateen.learning.registry import settings_content
 
     observed, record = posterior.training.observations, posterior.record
-    last = float(record.values[-1]) if len(record.values) else math.nan
     return {
         "learner": posterior.kind,
         "recipe": settings_content(posterior.recipe),
@@ -58,7 +56,11 @@ def learned_content(posterior: FullPosterior) -> dict[str, object]:
             "formula": observed.provenance.get("formula"),
             "fingerprint": posterior.training.fingerprint,
         },
-        "record": {**record.content(), "converged": record.converged, "value": last if math.isfinite(last) else None},
+        "record": {
+            **record.content(),
+            "converged": record.converged,
+            "value": next(reversed(record.values.tolist()), None),
+        },
         "importance": posterior.importance(),
         "claim": _claim(posterior).content(),
     }

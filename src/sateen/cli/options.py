@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 from click.core import ParameterSource
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT",
+    "CONFIDENCE",
     "CONST",
     "COUNT",
     "END",
     "JSON",
+    "LEVEL",
+    "MARGINAL",
     "MAX_EVENTS",
     "OBSERVATIONS",
     "PLOT",
@@ -112,6 +115,10 @@ def _ranges(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...])
         if isinstance(value, float):
             raise click.BadParameter(f"{name} has one value and does not vary: write {_RANGE}, or fix it with --at")
     return {name: value for name, value in values.items() if not isinstance(value, float)}
+
+
+def _or_default(ctx: click.Context, option: click.Parameter, value: float | None) -> float | Literal["default"]:
+    return "default" if value is None else value
 
 
 def written(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
@@ -217,7 +224,7 @@ CONST: Final = click.option(
     help="Constants that a PRISM model or a property leaves open; repeatable.",
 )
 SEED: Final = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default="1", metavar="N", help="The same seed, the same result."
+    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="The same seed, the same result."
 )
 END: Final = click.option("--end", type=float, metavar="T", help="Read the formula on the path cut at time T.")
 MAX_EVENTS: Final = click.option(
@@ -227,4 +234,17 @@ OBSERVATIONS: Final = click.option(
     "--observations", callback=written, metavar="FILE", help="Keep the observations, as .csv or else .safetensors."
 )
 PLOT: Final = click.option("--plot", callback=written, metavar="FILE", help="Draw it as .svg, .pdf or .png.")
+LEVEL: Final = click.option(
+    "--level", type=float, callback=_or_default, metavar="L", help="The share of θ that is covered; by default 0.9."
+)
+CONFIDENCE: Final = click.option(
+    "--confidence",
+    type=float,
+    callback=_or_default,
+    metavar="C",
+    help="The share of calibrations that keep it; lift: 0.95.",
+)
+MARGINAL: Final = click.option(
+    "--marginal", is_flag=True, help="Without confidence: on average over calibrations, which is narrower."
+)
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")

@@ -47,9 +47,9 @@ def show(as_json: bool, content: Callable[[], Mapping[str, object]], lines: Call
 
 
 def print_json(content: Mapping[str, object]) -> None:
-    """Print one JSON object, in which an infinite number is a text."""
-    # Python writes Infinity, which is not JSON.
-    words = {"Infinity": "inf", "-Infinity": "-inf"}
+    """Print one JSON object, in which an infinite number is a text, and NaN is null."""
+    # Python writes Infinity and NaN, which are not JSON.
+    words = {"Infinity": "inf", "-Infinity": "-inf", "NaN": None}
     finite = json.loads(json.dumps(content), parse_constant=words.__getitem__)
     click.echo(json.dumps(finite, allow_nan=False))
 

@@ -7,10 +7,10 @@ import json
 import click
 
 import sateen as st
-from sateen.cli.options import JSON, SEED, usage, written
+from sateen.cli.options import CONFIDENCE, JSON, LEVEL, MARGINAL, SEED, usage, written
 from sateen.cli.output import show, writing
 from sateen.cli.sources import load_posterior
-from sateen.guarantee.request import PlanRequest
+from sateen.guarantee.request import Default, PlanRequest
 
 __all__ = ["plan"]
 
@@ -19,9 +19,9 @@ __all__ = ["plan"]
 @click.argument("file", metavar="POSTERIOR.safetensors")
 @click.option("--width", type=float, metavar="W", help="As few runs as intervals of this mean width need.")
 @click.option("--budget", type=int, metavar="RUNS", help="The narrowest intervals for so many runs.")
-@click.option("--level", type=float, default=0.9, show_default=True, metavar="L", help="The share of θ they cover.")
-@click.option("--confidence", type=float, metavar="C", help="The share of calibrations that keep it; by default 0.95.")
-@click.option("--marginal", is_flag=True, help="A guarantee on average over calibrations, which is narrower.")
+@LEVEL
+@CONFIDENCE
+@MARGINAL
 @SEED
 @click.option("-o", "--output", "target", callback=written, metavar="PLAN.json", help="Keep it for `calibrate --plan`.")
 @JSON
@@ -29,8 +29,8 @@ def plan(
     file: str,
     width: float | None,
     budget: int | None,
-    level: float,
-    confidence: float | None,
+    level: float | Default,
+    confidence: float | Default,
     marginal: bool,
     seed: int,
     target: str | None,
@@ -44,14 +44,7 @@ def plan(
     sateen plan sir.safetensors --budget 100000 --marginal -o plan.json
     """
     with usage():
-        request = PlanRequest.of(
-            width=width,
-            budget=budget,
-            level=level,
-            confidence="default" if confidence is None else confidence,
-            marginal=marginal,
-            seed=seed,
-        )
+        request = PlanRequest.of(width=width, budget=budget, level=level, confidence=confidence, marginal=marginal)
     posterior = load_posterior(file)
     planned = st.plan(posterior, width=width, budget=budget, level=level, confidence=request.confidence, seed=seed)
     content = {"training": posterior.training.fingerprint, **planned.content()}

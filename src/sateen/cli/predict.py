@@ -15,7 +15,7 @@ from sateen.cli.options import JSON, PLOT, pairs, written
 from sateen.cli.output import draw, say, shortened, show, writing
 from sateen.cli.sources import load_learned, reading
 from sateen.core.errors import InputError
-from sateen.core.text import percent
+from sateen.core.text import percent, read_csv_table
 
 if TYPE_CHECKING:
     from sateen.core.types import FloatArray
@@ -115,26 +115,22 @@ def _columns_in(file: str, space: st.Space) -> dict[str, list[float]] | list[dic
     known = dict(space.parameters)
     with reading(file), open(file, encoding="utf-8-sig", newline="") as stream:
         try:
-            reader = csv.reader((line for line in stream if line.strip() and line[0] != "#"), strict=True)
-            header = [name.strip() for name in next(reader, [])]
-            rows = list(reader)
-        except (UnicodeDecodeError, csv.Error) as error:
+            table = read_csv_table(stream)
+        except (UnicodeDecodeError, csv.Error, InputError) as error:
             raise InputError(f"{file} is no table: {error}") from None
-    if missing := [name for name in space.names if name not in header]:
-        raise InputError(f"{file} has no column {missing[0]}; its columns are {', '.join(header) or 'not there'}")
-    if others := [name for name in header if name not in known]:
+    if missing := [name for name in space.names if name not in table.names]:
+        raise InputError(f"{file} has no column {missing[0]}; its columns are {', '.join(table.names) or 'not there'}")
+    if others := [name for name in table.names if name not in known]:
         say(f"not read from {file}, for the space has no such parameter: {', '.join(others)}")
-    columns: dict[str, list[float]] = {name: [] for name in header if name in known}
-    for line, row in enumerate(rows, start=1):
-        if len(row) != len(header):
-            raise InputError(f"{file}: row {line} has {len(row)} values under {len(header)} columns")
-        for name, text in zip(header, row, strict=True):
+    columns: dict[str, list[float]] = {name: [] for name in table.names if name in known}
+    for line, row in zip(table.lines[1:], table.rows, strict=True):
+        for name, text in zip(table.names, row, strict=True):
             if name in known:
                 try:
                     columns[name].append(float(text))
                 except ValueError:
-                    raise InputError(f"{file}: {name} is {text!r} in row {line}, which is no number") from None
-    return columns or [{} for _ in rows]
+                    raise InputError(f"{file}: {name} is {text!r} in line {line}, which is no number") from None
+    return columns or [{} for _ in table.rows]
 
 
 def _table(prediction: st.Prediction, slopes: FloatArray | None) -> tuple[list[str], list[list[float]]]:

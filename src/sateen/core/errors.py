@@ -1,4 +1,4 @@
-"""What can go wrong, and how it is said: what, where, and what next.
+"""What can go wrong. An error says what is wrong, where, and what to do next.
 
 SateenError
 ├── InputError (ValueError)       what was given cannot be used
@@ -87,7 +87,7 @@ class InputError(SateenError, ValueError):
     def __str__(self) -> str:
         return self.worded(lambda name, value: name if value is None else f"{name}={value}")
 
-    def __reduce__(self) -> tuple[Any, ...]:  # keyword arguments would be lost on the way from another process
+    def __reduce__(self) -> tuple[object, ...]:  # keyword arguments would be lost on the way from another process
         return _remade_error, (type(self), self.__dict__)
 
 
@@ -190,7 +190,7 @@ class ModelWarning(SateenWarning):
     """A model that is legal but probably not what was meant."""
 
 
-def _remade_error(kind: type[InputError], fields: dict[str, Any]) -> InputError:
+def _remade_error(kind: type[InputError], fields: dict[str, object]) -> InputError:
     error = kind.__new__(kind)
     error.__dict__.update(fields)
     error.args = (error.message,)

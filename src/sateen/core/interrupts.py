@@ -1,4 +1,4 @@
-"""Ctrl-C at the right moment, and Ctrl-C that is not lost."""
+"""Ctrl-C that waits for the right moment, and Ctrl-C that is not lost."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 __all__ = ["deferring_interrupts", "heeding_interrupts"]
 
 
 @contextmanager
 def heeding_interrupts() -> Iterator[None]:
-    """Raises KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it, whoever caught it there.
+    """Raise KeyboardInterrupt at the end of the block if Ctrl-C was pressed in it, even if the block caught it.
 
-    A fit that Ctrl-C ends returns the best it has. Where it is one of several that a plan or a comparison makes, the
-    rest would go on with it, and what comes out would depend on when the key was pressed. An error of the block after
-    Ctrl-C is taken for its consequence: a compiler makes one of it.
+    A fit that is interrupted returns the best it has. Where it is one of several fits of a plan or a comparison, the
+    others would continue with it, and the result would depend on when the key was pressed. An error of the block after
+    Ctrl-C counts as a consequence of it: compilers turn Ctrl-C into errors of their own.
     """
     with _listening(at_once=True) as pressed:
         try:
@@ -31,10 +31,9 @@ def heeding_interrupts() -> Iterator[None]:
 
 @contextmanager
 def deferring_interrupts() -> Iterator[None]:
-    """Lets Ctrl-C wait for the end of the block.
+    """Let Ctrl-C wait for the end of the block.
 
-    For short work in a library that does not expect to be left half-way: a program that ends while JAX computes may
-    crash.
+    For short work in a library that must not be interrupted: a program that ends while JAX computes may crash.
     """
     with _listening(at_once=False) as pressed:
         yield
@@ -46,7 +45,7 @@ def deferring_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _listening(at_once: bool) -> Iterator[list[int]]:
-    """Every Ctrl-C in the block; whoever was in charge hears of it at once, or not at all."""
+    """Every Ctrl-C in the block; the handler that was set before is called at once, or not at all."""
     pressed: list[int] = []
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT) if main else None
@@ -54,7 +53,7 @@ def _listening(at_once: bool) -> Iterator[list[int]]:
         yield pressed
         return
 
-    def noticed(number: int, frame: Any) -> None:
+    def noticed(number: int, frame: FrameType | None) -> None:
         pressed.append(number)
         if at_once:
             handler(number, frame)

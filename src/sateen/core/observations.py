@@ -22,17 +22,17 @@ from sateen.core.types import Axes, Content, File, FloatArray, IntArray, Rows
 if TYPE_CHECKING:
     from sateen.core.types import DataFrame
 
-__all__ = ["Failure", "Observations"]
+__all__ = ["QUESTION", "Failure", "Observations"]
 
 _FINGERPRINTED: Final = 1  # what a fingerprint covers; another number for another choice
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 _SHOWN_FORMULA: Final = 60  # characters of a formula in a repr
-_ASKED: Final = ("model", "formula", "end")  # what a fingerprint covers of a provenance
+QUESTION: Final = ("model", "formula", "end")  # what a fingerprint covers of a provenance
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run of a black box that raised: under which parameters, which run it was, and what was said."""
+    """A run of a black box that raised: under which parameters, which run it was, and the error."""
 
     theta: Mapping[str, float]
     seed: int
@@ -170,9 +170,9 @@ class Observations:
     @property
     def fingerprint(self) -> str:
         """A hash of what was asked and of what was counted: of nothing that depends on workers, chunks or the clock."""
-        asked = [self.provenance.get(key) for key in _ASKED]
+        asked = [self.provenance.get(key) for key in QUESTION]
         arrays = {"theta": self.theta, "satisfied": self.satisfied, "undecided": self.undecided, "trials": self.trials}
-        ranges = [[name, str(own), own.scale] for name, own in self.space.ranges.items()]
+        ranges = [[name, str(range_), range_.scale] for name, range_ in self.space.ranges.items()]
         ranges += [[name, repr(value), "fixed"] for name, value in sorted(self.space.fixed.items())]
         return checksum([_FINGERPRINTED, *asked, ranges], {**arrays, "origin": self.origin})
 
@@ -319,11 +319,12 @@ def _remade(fields: Content) -> Observations:
 
 
 def _check_same(one: Observations, other: Observations) -> None:
-    """Both are of one question; where one does not tell what was asked, its user answers for it."""
-    for key in _ASKED:
+    """Both are of one question; where one does not say what was asked, that is up to the user."""
+    if not all("model" in each.provenance for each in (one, other)):
+        return
+    for key in QUESTION:
         mine, its = one.provenance.get(key), other.provenance.get(key)
-        told = all("model" in each.provenance for each in (one, other))
-        if told and mine != its:
+        if mine != its:
             what = "formulas read up to a different end" if key == "end" else f"different {key}s"
             raise InputError(f"these observations are of {what}, and cannot be joined:\n  {mine}\n  {its}")
 

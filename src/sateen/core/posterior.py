@@ -233,28 +233,28 @@ class CompletedPosterior(FullPosterior):
 
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """The posterior's own draws, or by default those that `FullPosterior.sample` describes."""
-        own = getattr(self.belief, "sample", None)
-        if own is None:
+        method = getattr(self.belief, "sample", None)
+        if method is None:
             return FullPosterior.sample(self, points, n, seed=seed, extrapolate=extrapolate)
         check_draws(n)
-        return np.asarray(own(self._points(points, extrapolate), n, seed=seed), dtype=np.float64)
+        return np.asarray(method(self._points(points, extrapolate), n, seed=seed), dtype=np.float64)
 
     def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
         """The posterior's own derivatives, or by default differences."""
-        own = getattr(self.belief, "gradient", None)
-        if own is None:
+        method = getattr(self.belief, "gradient", None)
+        if method is None:
             return FullPosterior.gradient(self, points, extrapolate=extrapolate)
-        return np.asarray(own(self._points(points, extrapolate)), dtype=np.float64)
+        return np.asarray(method(self._points(points, extrapolate)), dtype=np.float64)
 
     def importance(self) -> dict[str, float]:
         """The posterior's own ranking, or by default the mean steepness."""
-        own = getattr(self.belief, "importance", None)
-        return FullPosterior.importance(self) if own is None else dict(own())
+        method = getattr(self.belief, "importance", None)
+        return FullPosterior.importance(self) if method is None else dict(method())
 
     def kl(self) -> float:
         """The posterior's own divergence from its prior; refused where it has none."""
-        own = getattr(self.belief, "kl", None)
-        return FullPosterior.kl(self) if own is None else float(own())
+        method = getattr(self.belief, "kl", None)
+        return FullPosterior.kl(self) if method is None else float(method())
 
     @property
     def unseen_by_prior(self) -> Observations:
@@ -264,11 +264,11 @@ class CompletedPosterior(FullPosterior):
 
     def save(self, file: File) -> None:
         """Write one file, which `st.load` reads back: by the posterior's own `save`, or to be fitted again on load."""
-        own = getattr(self.belief, "save", None)
-        if own is None:
+        method = getattr(self.belief, "save", None)
+        if method is None:
             call_provider("save posterior", self, file)
         else:
-            own(file)
+            method(file)
 
     def __repr__(self) -> str:
         if training_of(self) is None:

@@ -1,4 +1,4 @@
-"""What is said about f: a Prediction, the Claim its intervals carry, and the protocols of what predicts and learns."""
+"""What is known about f: a Prediction, the Claim its intervals carry, and the protocols of what predicts and learns."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class Posterior(Predictor, Protocol):
 class Learner(Protocol):
     """Fits a posterior to observations; the built-in ones are EPGP, SVIGP, SVIBNN and LaplaceNet.
 
-    `fit` may also take `progress`, to be told how far it is, and `checkpoint`, a file to resume from; sateen passes
+    `fit` may also take `progress`, to report how far it is, and `checkpoint`, a file to resume from; sateen passes
     them only to a `fit` that does. See docs/own-learner.md for how to write one.
     """
 

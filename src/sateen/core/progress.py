@@ -1,4 +1,4 @@
-"""How long work says how far it is: to an object that is handed in, and that does nothing by default."""
+"""How long work reports its progress: to an object that the caller passes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ __all__ = ["SILENT", "Progress", "working"]
 
 @runtime_checkable
 class Progress(Protocol):
-    """Whoever watches a piece of work: a bar, a log, or nobody.
+    """Receives progress updates; the default ignores them.
 
     For each piece of work `start` is called once, then `advance` and `note` any number of times, then `finish` once,
-    also after an error or Ctrl-C. All calls come from the thread that asked for the work. How fast it goes, and how
-    long it will take, the watcher reckons from the calls of `advance`.
+    also after an error or Ctrl-C. All calls come from the thread that started the work. The receiver computes the rate
+    and the time left from the calls of `advance`.
     """
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """A piece of work begins: what it is, and how many of which unit are to be done."""
+        """A piece of work begins: what it is, and how many of which unit it has."""
 
     def advance(self, n: int) -> None:
         """So many more are done."""
 
     def note(self, text: str) -> None:
-        """Something worth a word, such as a step that takes its time before the first advance."""
+        """A remark, such as which step takes long before the first advance."""
 
     def finish(self) -> None:
-        """The work is over, done or not."""
+        """The work has ended, complete or not."""
 
 
 class _Silent:
-    """Nobody watches."""
+    """Ignores all updates."""
 
     __slots__ = ()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sateen.core.counts import read_only
 from sateen.core.registry import call_provider
-from sateen.core.types import FloatArray
+from sateen.core.types import Arrays, FloatArray
 
 __all__ = ["UNKNOWN", "Objective", "Record"]
 
@@ -43,7 +43,7 @@ class Record:
         """Whether the verdict is "converged"."""
         return self.verdict == "converged"
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> object:
         """Draw the objective by step."""
         return call_provider("plot record", self, ax=ax)
 
@@ -52,7 +52,7 @@ class Record:
         lines = [f"{self.verdict}: {last} after {len(self.steps)} recorded steps, {self.seconds:.3g} s", *self.notes]
         return "\n".join(lines)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """What a file keeps of it, besides the arrays."""
         words = {"objective": self.objective, "verdict": self.verdict, "seconds": self.seconds}
         return {**words, "interrupted": self.interrupted, "notes": list(self.notes)}
@@ -62,6 +62,6 @@ class Record:
         return {"steps": self.steps, "values": self.values}
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any], arrays: Mapping[str, Any]) -> Record:
+    def from_content(cls, content: Mapping[str, Any], arrays: Arrays) -> Record:
         """The record that a file tells."""
         return cls(**{**content, "notes": tuple(content["notes"])}, steps=arrays["steps"], values=arrays["values"])

@@ -58,10 +58,10 @@ class Registry(Generic[_T]):
 def load_object(address: str) -> object:
     """The object at `"module:attribute"`."""
     module, _, attribute = address.partition(":")
-    found: object = import_module(module)
+    thing: object = import_module(module)
     for name in attribute.split("."):
-        found = getattr(found, name)
-    return found
+        thing = getattr(thing, name)
+    return thing
 
 
 def provide(addresses: Mapping[str, str]) -> None:

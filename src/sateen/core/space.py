@@ -1,4 +1,4 @@
-"""Where parameters live: a Range of values, a Space of ranges, and Points in it."""
+"""The parameters of a model: a Range of values for each, a Space of ranges, and Points in it."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ class Space:
             if not isinstance(name, str) or not name:
                 raise SpaceError(f"{name!r} cannot name a parameter; a name is text, and not empty")
             with _about(name):
-                own = Range(*value) if isinstance(value, tuple | list) and len(value) == 2 else value
-                parameters.append((name, own if isinstance(own, Range) else _number(own)))
+                range_ = Range(*value) if isinstance(value, tuple | list) and len(value) == 2 else value
+                parameters.append((name, range_ if isinstance(range_, Range) else _number(range_)))
         object.__setattr__(self, "parameters", tuple(parameters))
 
     @property
@@ -161,10 +161,10 @@ class Space:
         counts = n if isinstance(n, Mapping) else dict.fromkeys(self.names, n)
         self._check_names(counts, self.names)
         axes = []
-        for name, own in self.ranges.items():
+        for name, range_ in self.ranges.items():
             count = _whole(counts[name], f"{name}: a grid has both ends, so the number of its values", least=2)
-            spread = np.geomspace if own.scale == "log" else np.linspace
-            axes.append(np.clip(spread(own.low, own.high, count), own.low, own.high))
+            spread = np.geomspace if range_.scale == "log" else np.linspace
+            axes.append(np.clip(spread(range_.low, range_.high, count), range_.low, range_.high))
         shape = (len(axes), math.prod(map(len, axes)))
         return Points(np.reshape(np.meshgrid(*axes, indexing="ij"), shape).T, self, "grid")
 
@@ -212,9 +212,9 @@ class Space:
     ) -> FloatArray:
         table = _table(values, self.names)
         changed = np.empty(table.shape)
-        for axis, (name, own) in enumerate(self.ranges.items()):
+        for axis, (name, range_) in enumerate(self.ranges.items()):
             with _about(name):
-                changed[:, axis] = change(own if scale is None else replace(own, scale=scale), table[:, axis])
+                changed[:, axis] = change(range_ if scale is None else replace(range_, scale=scale), table[:, axis])
         return changed
 
     def _values(self, row: Iterable[float]) -> dict[str, float]:
@@ -238,7 +238,7 @@ class Space:
 
     def __repr__(self) -> str:
         texts = {name: number_text(v) if isinstance(v, float) else repr(v) for name, v in self.parameters}
-        texts |= {name: f"({str(own)[1:-1]})" for name, own in self.ranges.items() if own.scale == "linear"}
+        texts |= {name: f"({str(r)[1:-1]})" for name, r in self.ranges.items() if r.scale == "linear"}
         if all(name.isidentifier() and not iskeyword(name) for name in texts):
             return f"Space({', '.join(f'{name}={text}' for name, text in texts.items())})"
         return f"Space({{{', '.join(f'{name!r}: {text}' for name, text in texts.items())}}})"
@@ -390,7 +390,7 @@ def _drawn(n: int, seed: Seed, design: str) -> tuple[int, np.random.Generator]:
 
 @contextmanager
 def _about(name: str) -> Iterator[None]:
-    """Puts the name of the parameter before what went wrong with it."""
+    """Put the name of the parameter before an error about it."""
     try:
         yield
     except SpaceError as error:

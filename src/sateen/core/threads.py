@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped, unused-ignore]
 
 __all__ = ["on_one_thread", "processors"]
 
@@ -36,9 +39,9 @@ def on_one_thread(work: Callable[_Arguments, _Result]) -> Callable[_Arguments, _
 
 
 @cache
-def _libraries() -> Any:
-    """The linear-algebra libraries of numpy and scipy, which are looked for once."""
-    import scipy.linalg  # noqa: F401 (has a library of its own, to be found too)
+def _libraries() -> ThreadpoolController:
+    """The linear-algebra libraries of numpy and scipy, which are searched for once."""
+    import scipy.linalg  # noqa: F401 (loads a second library, which must be known too)
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped, unused-ignore]
 
     return ThreadpoolController()

@@ -21,7 +21,7 @@ import numpy as np
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.fingerprints import checksum, little_endian
-from sateen.core.types import Array, Arrays, File
+from sateen.core.types import Array, Arrays, Content, File
 from sateen.core.version import VERSION
 from sateen.files.atomic import replacing
 
@@ -45,7 +45,7 @@ _ZIP: Final = re.compile(rb"PK(\x03\x04|\x05\x06)")
 _MARKUP: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<[!?a-zA-Z]")
 
 
-def write_container(file: File, kind: str, format_number: int, content: Mapping[str, Any], arrays: Arrays) -> None:
+def write_container(file: File, kind: str, format_number: int, content: Mapping[str, object], arrays: Arrays) -> None:
     """Write arrays and their words as `file`; whatever happens, a file that was there before is whole, or replaced.
 
     Content is what JSON can say; tuples are read back as lists, and numpy's numbers as plain ones. Arrays are of
@@ -57,7 +57,7 @@ def write_container(file: File, kind: str, format_number: int, content: Mapping[
     if not (kind and kind.isprintable() and 0 <= format_number <= _LAST_FORMAT):
         raise InputError(f"a kind is a word and a format a whole number from 0 up, not {kind!r} and {format_number!r}")
     tensors = {name: _tensor(name, array) for name, array in arrays.items()}
-    text = json.dumps(_words(content, "content"), allow_nan=False)
+    text = json.dumps(_plain(content, "content"), allow_nan=False)
     words = {"kind": kind, "format": str(format_number), "sateen": VERSION, "content": text}
     stored = save(tensors, metadata={**words, "checksum": checksum(words, tensors)})
     start = _PREFIX + int.from_bytes(stored[:_PREFIX], "little")
@@ -100,8 +100,8 @@ def read_container(
             again = f"make it again, or read it with sateen {_short(words['sateen'])}"
             raise InputError(f"{file} {whose}; {'update sateen' if number > formats[kind] else again}")
         arrays = _arrays(stream, file, raw, header)
-    told = words.pop("checksum")
-    if told != checksum(words, arrays):
+    stored = words.pop("checksum")
+    if stored != checksum(words, arrays):
         raise damaged(file, "its content does not match its checksum")
     return kind, number, _content(words["content"], file), arrays
 
@@ -122,7 +122,7 @@ def _tensor(name: str, array: Array) -> Array:
     return little_endian(given)
 
 
-def _words(value: Any, where: str, depth: int = 0) -> Any:
+def _plain(value: object, where: str, depth: int = 0) -> object:
     """`value` in lists, dicts and the plain types of JSON; what is none of them is refused by its place."""
     if depth > _DEEPEST:
         raise InputError(f"{where[:_SHOWN]}… is nested deeper than {_DEEPEST} levels, or inside itself; make it flat")
@@ -131,9 +131,9 @@ def _words(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         if strange := [key for key in value if not isinstance(key, str)]:
             raise InputError(f"{where} has the key {strange[0]!r}, and a key must be text")
-        return {key: _words(own, f"{where}[{key!r}]", depth + 1) for key, own in value.items()}
+        return {key: _plain(each, f"{where}[{key!r}]", depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_words(own, f"{where}[{index}]", depth + 1) for index, own in enumerate(value)]
+        return [_plain(each, f"{where}[{index}]", depth + 1) for index, each in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{where} is {value}, which JSON cannot say; write it as text, or into an array")
     if value is None or isinstance(value, str | bool | float) or (isinstance(value, int) and -(2**63) <= value < 2**64):
@@ -142,7 +142,7 @@ def _words(value: Any, where: str, depth: int = 0) -> Any:
     raise InputError(f"{where} is {what}; take text, numbers, booleans, None, lists and dicts of them")
 
 
-def _written(header: Any) -> bytes:
+def _written(header: Content) -> bytes:
     """The one way in which a header is written: sorted, without spaces, filled up to whole groups of eight bytes."""
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     return text + b" " * (-len(text) % 8)
@@ -169,7 +169,7 @@ def _foreign(start: bytes, kinds: tuple[str, ...]) -> str:
     if not start:
         return "is empty; restore it from a copy, or make it again"
     if _PICKLE.match(start):
-        return "is a pickle: sateen reads none, for reading one runs code; save with sateen's own save"
+        return "is a pickle: sateen reads none, because reading one runs code; save with sateen's `save`"
     if _ZIP.match(start):
         return f"is a zip, not a {_list(kinds or ('file',))} of this sateen; if an older sateen wrote it, make it again"
     if _MARKUP.match(start):
@@ -179,7 +179,7 @@ def _foreign(start: bytes, kinds: tuple[str, ...]) -> str:
     return "is no safetensors file, or only a part of one; give one that sateen saved"
 
 
-def _arrays(stream: BinaryIO, file: File, raw: bytes, header: dict[str, Any]) -> dict[str, Array]:
+def _arrays(stream: BinaryIO, file: File, raw: bytes, header: Content) -> dict[str, Array]:
     """The tensors behind the header; no more is read than the header tells of."""
     from safetensors.numpy import load
 
@@ -196,7 +196,7 @@ def _arrays(stream: BinaryIO, file: File, raw: bytes, header: dict[str, Any]) ->
     except InputError:
         raise
     except Exception as error:  # a damaged header can make the readers of tensors and arrays raise nearly anything
-        raise damaged(file, f"its header makes no sense: {error}") from error
+        raise damaged(file, f"its header is invalid: {error}") from error
 
 
 def _content(text: str, file: File) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
-def _whole(text: Any, file: File) -> int:
+def _whole(text: object, file: File) -> int:
     if not (isinstance(text, str) and re.fullmatch("[0-9]{1,9}", text)):
         raise damaged(file, f"its format is {_short(text)}, and should be a whole number")
     return int(text)
@@ -224,7 +224,7 @@ def _list(kinds: tuple[str, ...]) -> str:
     return " or ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
 
 
-def _short(word: Any) -> str:
+def _short(word: object) -> str:
     """A foreign word, made harmless."""
     shown = ascii(word)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

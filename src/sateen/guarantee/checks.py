@@ -5,20 +5,16 @@ Each refusal says what is wrong, why it matters, and what would do.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import InputError, SateenError
-from sateen.core.observations import Observations
+from sateen.core.observations import QUESTION, Observations
 from sateen.core.posterior import FullPosterior, complete, fit_learner, training_of
 from sateen.core.prediction import Learner, Posterior
 from sateen.core.types import Array
 
 __all__ = ["check_fresh", "check_held_out", "check_independent", "check_posterior", "learner_of", "refitted"]
-
-_QUESTION: Final = ("model", "formula", "end")
 
 
 def check_posterior(posterior: Posterior) -> FullPosterior:
@@ -67,7 +63,7 @@ def check_independent(observations: Observations, name: str) -> None:
 def check_fresh(held_out: Observations, training: Observations) -> None:
     """No point and no run of the training, and the same question."""
     if all("model" in each.provenance for each in (held_out, training)):
-        for key in _QUESTION:
+        for key in QUESTION:
             mine, its = held_out.provenance.get(key), training.provenance.get(key)
             if mine != its:
                 problem = f"{{held_out}} and training differ in their {key}:\n  {mine}\n  {its}"

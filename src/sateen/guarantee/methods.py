@@ -102,13 +102,3 @@ METHODS: Final[Registry[GuaranteeMethod]] = Registry(
         "lift": "sateen.guarantee.lift:LIFT",
     },
 )
-
-# Until study and cli ask the request:
-Method = str
-LIFT_NORMALISERS: Final = ("predictive", "posterior", "constant")
-NORMALISERS_OF: Final = {
-    "icp": (),
-    "nicp": ("posterior", "quantile", "predictive"),
-    "chernoff": ("posterior", "quantile", "predictive"),
-    "lift": LIFT_NORMALISERS,
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import Final
 
@@ -14,13 +14,12 @@ from sateen.core.errors import InputError
 from sateen.core.prediction import Posterior
 from sateen.core.text import duration_text, percent, plural
 from sateen.core.threads import on_one_thread
-from sateen.core.types import FloatArray
 from sateen.guarantee.checks import check_posterior
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
 from sateen.guarantee.rehearsal import Rehearsal, rehearse
 from sateen.guarantee.request import Default, PlanRequest
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "plan", "plan_of"]
 
 _RANKS: Final = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 _MANY_TIMES: Final = 40  # the fewest points of a rank, beyond which more of them do not pay
@@ -102,34 +101,19 @@ def plan(
         width=width, budget=budget, level=level, confidence=confidence, normaliser=normaliser, seed=seed
     )
     search = _Search(rehearse(whole, seed), request)
-    design = search.cheapest(request.width) if request.width is not None else search.narrowest(request.budget or 0)
-    return Plan(
-        points=design.points,
-        runs=design.runs,
-        rank=design.rank,
-        normaliser=design.normaliser,
-        width=design.width,
-        likely=search.likely(design),
-        level=request.level,
-        confidence=request.confidence,
-        seconds=design.budget * whole.seconds_per_run,
-    )
+    return search.narrowest(request.budget) if request.budget is not None else search.cheapest(request.width or 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Design:
-    """A calibration, and how wide its intervals are in the rehearsal."""
-
-    points: int
-    runs: int
-    rank: int
-    normaliser: str
-    width: float = 1.0
-
-    @property
-    def budget(self) -> int:
-        """The runs in all."""
-        return self.points * self.runs
+def plan_of(
+    stage: Rehearsal, points: int, runs: int, rank: int, normaliser: str, level: float, confidence: float | None
+) -> Plan:
+    """The plan for a calibration of this size: what is expected of it, by the rehearsal."""
+    eta = lift_miss(points, rank, 1.0 - level, confidence)
+    widths = np.ones(1) if eta is None else stage.widths(points, runs, rank, eta, normaliser)
+    low, high = np.quantile(widths, [0.05, 0.95])
+    seconds = points * runs * stage.seconds_per_run
+    likely = float(low), float(high)
+    return Plan(points, runs, rank, normaliser, float(np.mean(widths)), likely, level, confidence, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +123,7 @@ class _Search:
     stage: Rehearsal
     request: PlanRequest
 
-    def cheapest(self, width: float) -> _Design:
+    def cheapest(self, width: float) -> Plan:
         """The calibration with the fewest runs that is expected to be as narrow as `width`."""
         low, high = (self.narrowest(budget) for budget in (self.request.fewest, _FIRST_RUNS * self.request.fewest))
         if low.width <= width:
@@ -163,47 +147,36 @@ class _Search:
             low, high = (low, tried) if tried.width <= width else (tried, high)
         return high
 
-    def narrowest(self, budget: int) -> _Design:
+    def narrowest(self, budget: int) -> Plan:
         """The calibration of a budget with the narrowest intervals, which chooses its normaliser if none is given."""
         if self.request.normaliser is not None:
             return self._narrowest(budget, self.request.normaliser)
         best = self._narrowest(budget, _CHOICE[0])
         for other in _CHOICE[1:]:
-            if self._widths(replace(best, normaliser=other)).mean() < _WORTHWHILE * best.width:
+            if self._plan(best.points, best.runs, best.rank, other).width < _WORTHWHILE * best.width:
                 best = self._narrowest(budget, other)
         return best
 
-    def _narrowest(self, budget: int, normaliser: str) -> _Design:
-        best: _Design | None = None
+    def _narrowest(self, budget: int, normaliser: str) -> Plan:
+        best: Plan | None = None
         for rank in _RANKS:
-            fewest = fewest_lifted_points(rank, 1.0 - self.request.level, self.request.confidence)
-            if fewest is None:
-                break
+            fewest = fewest_lifted_points(rank, 1.0 - self.request.level, self.request.confidence) or _MOST_RUNS
             most = min(budget, _MANY_TIMES * fewest, max(self.stage.most_points(rank), 4 * fewest))
             if fewest > most:
                 break
 
-            def tried(points: int, rank: int = rank) -> _Design:
-                design = _Design(points, budget // points, rank, normaliser)
-                return replace(design, width=float(self._widths(design).mean()))
+            def tried(points: int, rank: int = rank) -> Plan:
+                return self._plan(points, budget // points, rank, normaliser)
 
-            design = tried(_least_by_golden_section(lambda points: tried(points).width, fewest, most))
-            if best is not None and design.width > best.width:
+            plan = tried(_least_by_golden_section(lambda points: tried(points).width, fewest, most))
+            if best is not None and plan.width > best.width:
                 break
-            best = design
+            best = plan
         assert best is not None  # the request has checked that the budget is large enough for the rank 1
         return best
 
-    def likely(self, design: _Design) -> tuple[float, float]:
-        """Between which widths nine of ten calibrations lie."""
-        low, high = np.quantile(self._widths(design), [0.05, 0.95])
-        return float(low), float(high)
-
-    def _widths(self, design: _Design) -> FloatArray:
-        eta = lift_miss(design.points, design.rank, 1.0 - self.request.level, self.request.confidence)
-        if eta is None:
-            return np.ones(1)
-        return self.stage.widths(design.points, design.runs, design.rank, eta, design.normaliser)
+    def _plan(self, points: int, runs: int, rank: int, normaliser: str) -> Plan:
+        return plan_of(self.stage, points, runs, rank, normaliser, self.request.level, self.request.confidence)
 
 
 def _least_by_golden_section(value: Callable[[int], float], low: int, high: int) -> int:
@@ -223,7 +196,7 @@ def _least_by_golden_section(value: Callable[[int], float], low: int, high: int)
     return round(math.exp(c if at_c <= at_d else d))
 
 
-def _on_the_line(low: _Design, high: _Design, width: float) -> float:
+def _on_the_line(low: Plan, high: Plan, width: float) -> float:
     """The budget at which a line through the logarithms of two widths has a third, a little beyond on the safe side."""
     share = math.log(low.width / width) / math.log(low.width / high.width)
     return low.budget * math.exp(min(share + 0.02, 1.0) * math.log(high.budget / low.budget))

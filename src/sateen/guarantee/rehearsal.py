@@ -8,6 +8,7 @@ lift's own algebra gives the intervals. Nothing here affects what a guarantee cl
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,13 +45,14 @@ _EDGE: Final = 1e-6  # means are kept this far from 0 and 1, and deviations abov
 class Rehearsal:
     """What a posterior says at points all over the space, and functions f, a row each, which it holds possible there.
 
-    `scale` is the factor by which its deviations were stretched.
+    `scale` is the factor by which its deviations were stretched, `seconds_per_run` how long a run of the training took.
     """
 
     prediction: Prediction
     truths: FloatArray
     scale: float
     seed: int
+    seconds_per_run: float = math.nan
 
     def most_points(self, rank: int) -> int:
         """How many points are rehearsed faithfully: with more, the score of the rank lies beyond those at hand."""
@@ -86,7 +88,8 @@ def rehearse(posterior: Posterior, seed: int) -> Rehearsal:
     prediction = whole.predict(design(_POINTS, seed=stream_seed(seed, "rehearsal", "points")))
     mean, scale = centre(prediction), error_scale(posterior, seed)
     drawn = whole.sample(prediction.points, _TRUTHS, seed=stream_seed(seed, "rehearsal", "functions"))
-    return Rehearsal(prediction, np.clip(mean + scale * (drawn - mean), 0.0, 1.0), scale, seed)
+    truths = np.clip(mean + scale * (drawn - mean), 0.0, 1.0)
+    return Rehearsal(prediction, truths, scale, seed, whole.seconds_per_run)
 
 
 def error_scale(posterior: Posterior, seed: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sateen.core.errors import InputError, nearest
 from sateen.core.text import percent
@@ -17,34 +17,14 @@ from sateen.guarantee.methods import METHODS
 
 if TYPE_CHECKING:
     from sateen.core.types import FloatArray
+    from sateen.guarantee.plan import Plan
 
-__all__ = ["CalibrateRequest", "Default", "Density", "PlanRequest", "Planned", "check_share"]
+__all__ = ["CalibrateRequest", "Default", "Density", "PlanRequest", "check_share"]
 
 Default: TypeAlias = Literal["default"]
 Density: TypeAlias = "Callable[[FloatArray], Any]"  # numbers, in any form that numpy reads
 _LEVEL: Final = 0.9
 _MOST_POINTS: Final = 10**9  # that a plan may ask for
-
-
-@runtime_checkable
-class Planned(Protocol):
-    """What a plan fixes before the calibration is observed; a PlanRequest leaves the rank open until it is made."""
-
-    @property
-    def rank(self) -> int | None:
-        """The rank of the score that becomes the threshold."""
-
-    @property
-    def normaliser(self) -> str | None:
-        """What scores shall be divided by."""
-
-    @property
-    def level(self) -> float:
-        """The level it was made for."""
-
-    @property
-    def confidence(self) -> float | None:
-        """The confidence it was made for; None is marginal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +58,7 @@ class CalibrateRequest:
         normaliser: str | None = None,
         split: float | None = None,
         density: Density | None = None,
-        plan: Planned | None = None,
+        plan: Plan | PlanRequest | None = None,
         allow_trivial: bool = False,
         seed: int | None = None,
     ) -> CalibrateRequest:
@@ -228,9 +208,9 @@ def _check_applies(method: str, option: str) -> None:
         raise InputError(problem, argument=option)
 
 
-def _check_agrees(plan: Planned, rank: object, seed: object, given: dict[str, object]) -> None:
+def _check_agrees(plan: Plan | PlanRequest, rank: object, seed: object, given: dict[str, object]) -> None:
     """Nothing that is given may contradict the plan."""
-    if not isinstance(plan, Planned):
+    if not all(hasattr(plan, name) for name in ("rank", *given)):
         raise InputError(f"{{plan}} is what st.plan gives, not a {type(plan).__name__}", argument="plan")
     if rank is not None:
         raise InputError("{rank} and {plan} both fix the rank; give one of them", argument="rank")

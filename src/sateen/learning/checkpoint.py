@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os.path import exists
 from typing import Any, Final
@@ -38,7 +39,7 @@ class Checkpoint:
             raise self.refusal()
         return content, dict(arrays)
 
-    def write(self, content: dict[str, Any], arrays: Arrays) -> None:
+    def write(self, content: Mapping[str, object], arrays: Arrays) -> None:
         """Keep words and arrays in the place of what was kept before."""
         if self.file is not None:
             write_container(self.file, _KIND, _FORMAT, {"fit": self.fit, **content}, arrays)

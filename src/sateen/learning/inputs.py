@@ -13,7 +13,7 @@ from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Scale, Space
-from sateen.core.types import FloatArray
+from sateen.core.types import Array, FloatArray
 from sateen.learning.settings import check_whole
 
 __all__ = ["Inputs", "Sample", "check_task", "inputs_of", "sample_of"]
@@ -73,7 +73,7 @@ class Inputs:
         return {"names": list(self.names), "scales": list(self.scales)}
 
     @classmethod
-    def from_content(cls, space: Space, content: Mapping[str, Any]) -> Inputs:
+    def from_content(cls, space: Space, content: Mapping[str, list[Any]]) -> Inputs:
         """The inputs that `content` tells."""
         return cls(space, tuple(content["names"]), tuple(content["scales"]))
 
@@ -99,7 +99,7 @@ class Sample:
         """Whether some runs are undecided."""
         return bool(self.undecided.any())
 
-    def __getitem__(self, rows: Any) -> Sample:
+    def __getitem__(self, rows: slice | Array) -> Sample:
         return Sample(self.x[rows], self.satisfied[rows], self.undecided[rows], self.trials[rows])
 
 

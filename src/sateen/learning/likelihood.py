@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr
 
 from sateen.core.counts import read_only
-from sateen.core.types import FloatArray
+from sateen.core.types import Array, FloatArray
 from sateen.learning.inputs import Sample
 from sateen.learning.settings import Link
 
@@ -88,7 +88,7 @@ class _Chances:
         log_slope = -0.5 * g * g - _HALF_LOG_TWO_PI
         return cls(log_f, log_not, np.exp(log_slope - log_f), np.exp(log_slope - log_not), log_slope, -g)
 
-    def __getitem__(self, rows: Any) -> _Chances:
+    def __getitem__(self, rows: slice | Array) -> _Chances:
         columns = (self.log_f, self.log_not, self.rise, self.fall, self.log_slope, self.steepness)
         return _Chances(*(column[rows] for column in columns))
 
@@ -114,7 +114,7 @@ class Counts:
     def __len__(self) -> int:
         return len(self.trials)
 
-    def __getitem__(self, rows: Any) -> Counts:
+    def __getitem__(self, rows: slice | Array) -> Counts:
         return Counts(self.satisfied[rows], self.undecided[rows], self.trials[rows], self.link)
 
     def times(self, number: int) -> Counts:
@@ -169,10 +169,10 @@ class Counts:
             nodes, weights = normal_nodes(count)
             step = max(1, _CHUNK // count)
             for start in range(0, len(rows), step):
-                own = rows[start : start + step]
-                g = mean[own, None] + np.sqrt(variance[own, None]) * nodes
-                for column, values in zip(result, self[own].at(g), strict=True):
-                    column[own] = values @ weights
+                block = rows[start : start + step]
+                g = mean[block, None] + np.sqrt(variance[block, None]) * nodes
+                for column, values in zip(result, self[block].at(g), strict=True):
+                    column[block] = values @ weights
         return result
 
     def _censored(self, rows: npt.NDArray[np.intp], chances: _Chances) -> Triple:
@@ -251,10 +251,10 @@ def tilted_moments(counts: Counts, mean: FloatArray, variance: FloatArray, start
     for kind, nodes in enumerate(_TILTED_NODES):
         rows, step = np.flatnonzero(kinds == kind), _CHUNK // nodes
         for begin in range(0, len(rows), step):
-            own = rows[begin : begin + step]
-            found = _tilted(counts[own], mean[own], 1.0 / variance[own], start[own], nodes)
-            for column, values in zip(results, found, strict=True):
-                column[own] = values
+            block = rows[begin : begin + step]
+            moments = _tilted(counts[block], mean[block], 1.0 / variance[block], start[block], nodes)
+            for column, values in zip(results, moments, strict=True):
+                column[block] = values
     return results
 
 

@@ -91,10 +91,12 @@ class LearnedPosterior(FullPosterior):
 
     def parts(self) -> Parts:
         """What a file keeps of it besides recipe, training, inputs and record: the other fields, arrays apart."""
-        values = {name: getattr(self, name) for name in _fields_of(type(self))}
+        values: dict[str, Any] = {name: getattr(self, name) for name in _fields_of(type(self))}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         words = {name: value for name, value in values.items() if name not in arrays}
-        return {name: asdict(value) if is_dataclass(value) else value for name, value in words.items()}, arrays
+        return {
+            name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in words.items()
+        }, arrays
 
     @classmethod
     def from_parts(
@@ -109,7 +111,7 @@ class LearnedPosterior(FullPosterior):
         """The posterior that `parts` described."""
         hints, values = get_type_hints(cls), dict[str, Any]()
         for name in _fields_of(cls):
-            value = arrays[name] if name in arrays else content[name]
+            value: Any = arrays[name] if name in arrays else content[name]
             values[name] = hints[name](**value) if is_dataclass(hints[name]) else value
         return cls(recipe, training, inputs, record, **values)
 

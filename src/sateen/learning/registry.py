@@ -162,7 +162,7 @@ def _stored(value: object) -> object:
     raise TypeError(f"of type {type(value).__name__}")
 
 
-def _setting(value: Any) -> object:
+def _setting(value: object) -> object:
     if isinstance(value, list):
         return tuple(map(_setting, value))
     return float(value[_NUMBER]) if isinstance(value, dict) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,11 +13,10 @@ from sateen.core.observations import Observations
 from sateen.core.seeds import stream
 from sateen.core.space import Scale
 from sateen.core.threads import on_one_thread
-from sateen.core.types import FloatArray
 from sateen.learning.gp.hyper import Climb, first_kernel, maximise
 from sateen.learning.gp.kernels import Kernel
-from sateen.learning.gp.sparse import Basis, choose_inducing, inducing_for
-from sateen.learning.gp.variational import Sites, converge, elbo_slopes
+from sateen.learning.gp.sparse import choose_inducing, inducing_for
+from sateen.learning.gp.variational import evaluate_elbo, objective_of
 from sateen.learning.inputs import Inputs, Sample, inputs_of, sample_of
 from sateen.learning.likelihood import Counts
 from sateen.learning.settings import InputScale
@@ -82,20 +82,9 @@ def _fitted(observations: Observations, scale: Scale, seed: int) -> Climb:
 
 def _climb(sample: Sample) -> Climb:
     start = first_kernel("matern", sample.x.shape[1])
-    counts = Counts.of(sample, "probit")
     points = choose_inducing(start, sample.x, min(_INDUCING, inducing_for(sample.x.shape[1])))
-    sites = [Sites.guess(counts)]
-
-    def elbo(kernel: Kernel, _: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        basis = Basis.of(kernel, points)
-        features = basis.features(sample.x)
-        q = converge(counts, features, basis.spare(features), sites[0], tolerance=1e-2, most=15)
-        if q.interrupted:
-            raise KeyboardInterrupt
-        sites[0] = q.sites
-        return q.elbo, *elbo_slopes(q, basis, sample.x, features)
-
-    climb = maximise(elbo, start, most=25, relative_gain=1e-5)
+    objective = objective_of(partial(evaluate_elbo, most=15), Counts.of(sample, "probit"), sample.x)
+    climb = maximise(lambda kernel, _: objective(kernel, points), start, most=25, relative_gain=1e-5)
     if climb.interrupted:
         raise KeyboardInterrupt  # nothing is learned yet
     return climb

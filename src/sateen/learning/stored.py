@@ -75,13 +75,13 @@ def posterior_parts(posterior: Posterior) -> Parts:
         content |= {"record": whole.record.content(), "learned": learned}
     else:
         content["refit"] = _refit_content(whole)
-    arrays = {f"{section}/{name}": array for section, own in sections.items() for name, array in own.items()}
+    arrays = {f"{section}/{name}": array for section, part in sections.items() for name, array in part.items()}
     return content, arrays
 
 
 @on_one_thread  # as in the fit: what a posterior works out from its parts may differ in the last bit on two
 def posterior_from_parts(content: Mapping[str, Any], arrays: Arrays, where: str = "the file") -> FullPosterior:
-    """The posterior that `posterior_parts` described; `where` names the file in what is said of a fault."""
+    """The posterior that `posterior_parts` described; `where` names the file in an error."""
     try:
         counts, record, learned = (_section(arrays, name) for name in _SECTIONS)
         if "refit" in content:

@@ -341,7 +341,7 @@ class _Tasks:
         plan: Task[dict[str, Plan]] | None,
     ) -> Task[Guarantee]:
         def make(context: RunContext) -> Save:
-            from sateen.guarantee.calibrate import calibrate
+            from sateen.guarantee.guarantee import calibrate
 
             planned = None if plan is None else plan.value()[name]
             guarantee = calibrate(

@@ -63,7 +63,7 @@ class State(NamedTuple):
         return {f"state{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(self))}
 
     def with_arrays(self, arrays: Arrays) -> State:
-        """The state of the same shape that `arrays` told of."""
+        """The state of the same shape that `arrays` describe."""
         leaves, structure = jax.tree.flatten(self)
         stored = [jnp.asarray(arrays[f"state{place}"], leaf.dtype) for place, leaf in enumerate(leaves)]
         state: State = jax.tree.unflatten(structure, stored)
@@ -74,7 +74,7 @@ class State(NamedTuple):
 def advance(
     state: State, data: Rows, rows: Array, weights: Array, count: Array, rate: Array, *, settings: Settings
 ) -> tuple[State, Array]:
-    """The state after the first `count` of the batches that `rows` tell of, and the ELBO that each of them told."""
+    """The state after the first `count` of the batches in `rows`, and the ELBO of each."""
     adam, size = optax.adam(jnp.asarray(rate, weights.dtype)), len(data.x)
 
     def loss(parameters: Parameters, batch: Rows, weight: Array) -> Array:
@@ -87,8 +87,8 @@ def advance(
         moves, memory = adam.update(slopes, memory)
         return State(optax.apply_updates(parameters, moves), memory), elbos.at[place].set(-size * value)
 
-    found: tuple[State, Array] = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), weights.dtype)))
-    return found
+    after: tuple[State, Array] = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), weights.dtype)))
+    return after
 
 
 def elbo(parameters: Parameters, batch: Rows, weight: Array, size: int, settings: Settings) -> Array:

@@ -92,7 +92,7 @@ def maximise(
     begin = np.append(logs[free], moving)
     try:
         if len(begin):
-            found = minimize(
+            end = minimize(
                 fall,
                 np.clip(begin, *bounds.T),
                 jac=True,
@@ -100,7 +100,7 @@ def maximise(
                 bounds=Bounds(*bounds.T),
                 options={"maxfun": most, "maxiter": most, "ftol": relative_gain, "gtol": 1e-3},
             )
-            rested = bool(found.status != 1)
+            rested = bool(end.status != 1)
         else:
             fall(begin)
     except KeyboardInterrupt:

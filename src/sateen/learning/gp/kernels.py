@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ class Kernel:
     constant: float = 4.0
 
     def __post_init__(self) -> None:
-        check_word("kernel", self.name)
+        check_word("kernel", self.name, get_args(KernelName))
         scales = tuple(float(scale) for scale in self.length_scales)
         if not all(0 < each < np.inf for each in (*scales, self.variance)) or not 0 <= self.constant < np.inf:
             raise InputError(f"length scales and variance are positive, the constant too or 0: not {self}")

@@ -6,10 +6,11 @@ rest. Either way the counts of at most 4,000 rows decide; more do not change a h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from sateen.learning.gp.hyper import Climb, first_kernel, maximise
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
-from sateen.learning.gp.variational import Sites
+from sateen.learning.gp.variational import Inference, objective_of
 from sateen.learning.inputs import Inputs, Sample, sample_of
 from sateen.learning.likelihood import Counts
 from sateen.learning.scale import choose_scale, scales_differ
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from sateen.learning.gp.recipes import EPGP, SVIGP
 
 __all__ = [
-    "Evaluated",
-    "Inference",
+    "Inferred",
     "Prior",
     "fit_prior",
     "fixed",
@@ -55,16 +55,17 @@ _COPIES: Final = 5  # of the table of features that are in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluated:
-    """What an inference says of a kernel: a value, its slopes by kernel and by inducing points, and the last sites."""
+class Inferred:
+    """A belief q about the whitened inducing values, and how it was found.
 
-    value: float
-    by_logs: FloatArray
-    by_points: FloatArray
-    sites: Sites
+    `values` are those of the objective on the way; `trouble` is what is wrong, if anything is.
+    """
 
-
-Inference: TypeAlias = Callable[[Counts, Basis, FloatArray, Sites], Evaluated]
+    q: Whitened
+    values: tuple[float, ...]
+    trouble: str
+    interrupted: bool
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,30 +97,28 @@ class Prior:
         kind: str,
         observations: Observations,
         basis: Basis,
-        q: Whitened,
-        link: Link,
+        inferred: Inferred,
         *,
+        link: Link,
         objective: Objective,
-        values: Sequence[float],
-        trouble: str,
-        interrupted: bool,
         whole: bool,
-        seconds: float,
-        notes: tuple[str, ...] = (),
+        began: float,
     ) -> GPPosterior:
-        """The posterior of a recipe that has this prior, from the belief q about the whitened inducing values.
+        """The posterior of a recipe that has this prior, from what was inferred since the time `began`.
 
-        `values` are those of the objective while the belief was found. Those met while the kernel was sought come
-        before them if they are about the same rows, which `whole` says. `trouble` is what is wrong, if anything is.
+        The values met while the kernel was sought come before the others if they are about the same rows, which `whole`
+        says.
         """
+        q, values = inferred.q, inferred.values
         shown = [*self.values, values[-1]] if whole and values else list(values)
-        ended = interrupted or self.interrupted
-        steps, verdict = np.arange(1.0, len(shown) + 1.0), self._verdict(trouble, ended)
+        ended = inferred.interrupted or self.interrupted
+        steps, verdict = np.arange(1.0, len(shown) + 1.0), self._verdict(inferred.trouble, ended)
+        seconds, notes = time.perf_counter() - began, (*self.notes, *inferred.notes)
         return GPPosterior(
             recipe,
             Training(observations),
             self.inputs,
-            Record(objective, steps, np.array(shown), verdict, seconds, ended, (*self.notes, *notes)),
+            Record(objective, steps, np.array(shown), verdict, seconds, ended, notes),
             kind=kind,
             kernel=self.kernel,
             offset=0.0,
@@ -139,7 +138,7 @@ class Prior:
             return f"the objective still rose {evaluations}; give length_scales and variance, or more points"
         return trouble or "converged"
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def parts(self) -> tuple[dict[str, object], dict[str, Array]]:
         """What a checkpoint keeps of it."""
         content = {"inputs": self.inputs.content(), "kernel": asdict(self.kernel), "notes": list(self.notes)}
         arrays = {"values": self.values} | ({} if self.points is None else {"points": self.points})
@@ -253,17 +252,12 @@ def _climb(
     inference: Inference,
     step: Callable[[], None],
 ) -> Climb:
-    sites = [Sites.guess(counts)]
+    objective = objective_of(inference, counts, sample.x)
+    options: dict[str, Any] = {"most": _MOST_EVALUATIONS, "relative_gain": 1e-5, "step": step, "fixed": fixed}
 
     def climb(start: Kernel) -> Climb:
         points = choose_inducing(start, _spread_rows(sample.x, most), most)
-
-        def objective(kernel: Kernel, _: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            evaluated = inference(counts, Basis.of(kernel, points), sample.x, sites[0])
-            sites[0] = evaluated.sites
-            return evaluated.value, evaluated.by_logs, evaluated.by_points
-
-        return maximise(objective, start, most=_MOST_EVALUATIONS, relative_gain=1e-5, step=step, fixed=fixed)
+        return maximise(lambda kernel, _: objective(kernel, points), start, **options)
 
     first = climb(start)
     scales = np.array([first.kernel.length_scales, start.length_scales])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -9,25 +10,11 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.progress import SILENT, Progress
-from sateen.core.types import File
-from sateen.learning.settings import (
-    Device,
-    InputScale,
-    KernelName,
-    Link,
-    Precision,
-    check_flag,
-    check_number,
-    check_whole,
-    check_word,
-    normalise_fields,
-)
+from sateen.core.registry import load_object
+from sateen.learning.settings import Device, InputScale, KernelName, Link, Precision, Recipe, check_settings
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from sateen.learning.gp.posterior import GPPosterior
 
 __all__ = ["EPGP", "SVIGP", "FaithfulSVIGP", "Hyperparameters"]
 
@@ -36,7 +23,7 @@ Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EPGP:
+class EPGP(Recipe):
     """A Gaussian process with probit link, fitted by expectation propagation.
 
     `kernel` is "matern" (5/2) or "rbf". At most `inducing` points carry the process: by default 100, 200 or 500 for
@@ -51,6 +38,7 @@ class EPGP:
     sateen.core.errors.InputError: kernel is 'matern' or 'rbf', not 'mattern'; did you mean matern?
     """
 
+    inference: ClassVar[str] = "sateen.learning.gp.ep_gp:fit"
     posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
     kernel: KernelName = "matern"
     inducing: int | None = None
@@ -61,26 +49,13 @@ class EPGP:
     memory: float = 4e9
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        _check_prior(self)
+        _check_prior(self, "memory")
         if isinstance(self.memory, bool) or not isinstance(self.memory, int | float) or not self.memory > 0:
             raise InputError(f"memory is a number of bytes, such as 4e9, not {self.memory!r}", argument="memory")
 
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> GPPosterior:
-        """The posterior over f; the same observations and seed give the same one, to the last bit.
-
-        Ctrl-C ends it with the best so far, once there is any; its record says so. With `checkpoint` the kernel is kept
-        in that file as soon as it is found, and a later fit of the same resumes from there.
-        """
-        from sateen.learning.gp.ep_gp import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SVIGP:
+class SVIGP(Recipe):
     """A Gaussian process fitted by natural-gradient variational inference.
 
     `kernel` is "matern" (5/2) or "rbf", `link` "probit" or "logit". At most `inducing` points carry the process: by
@@ -102,6 +77,7 @@ class SVIGP:
     sateen.core.errors.InputError: batch is a whole number from 1 up, not -5
     """
 
+    inference: ClassVar[str] = "sateen.learning.gp.svi_gp:fit"
     posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
     kernel: KernelName = "matern"
     link: Link = "probit"
@@ -117,13 +93,7 @@ class SVIGP:
     split: float | None = None
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
         _check_prior(self)
-        for name in ("link", "hyperparameters"):
-            check_word(name, getattr(self, name))
-        for name in ("batch", "passes"):
-            check_whole(getattr(self, name), name, 1, optional=True)
-        check_flag("optimise_inducing", self.optimise_inducing)
         if self.inducing_points is not None:
             self._check_points(self.inducing_points)
 
@@ -137,18 +107,6 @@ class SVIGP:
         """The paper's own SVI-GP, by Adam over mini-batches; to compare with, for it takes minutes to weeks."""
         return FaithfulSVIGP(**settings)
 
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> GPPosterior:
-        """The posterior over f; the same observations and seed give the same one, to the last bit.
-
-        Ctrl-C ends it with the best so far, once there is any; its record says so. With `checkpoint` the kernel is kept
-        in that file as soon as it is found, and a later fit of the same resumes from there.
-        """
-        from sateen.learning.gp.svi_gp import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
-
     def _check_points(self, points: object) -> None:
         table = _rows(points)
         if not table or len({len(row) for row in table}) > 1:
@@ -160,14 +118,14 @@ class SVIGP:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaithfulSVIGP:
+class FaithfulSVIGP(Recipe):
     """The paper's SVI-GP: `epochs` of Adam over mini-batches of `batch` points, at `learning_rate`.
 
     At most `inducing` points are taken from the training set, at random where it has more, and moved with all the rest
     if `optimise_inducing`. Expectations are taken at `nodes` Gauss-Hermite nodes. `jitter` is added to the diagonal of
     K_mm; how fast Adam climbs depends on it, and it is that of GPyTorch, which the paper used. With
     `precision="float32"` all but K_mm and its Cholesky factor is in single precision. Ask `forecast` how long a fit
-    will take.
+    will take. A fit with more `epochs` resumes from the checkpoint of one with fewer.
 
     >>> FaithfulSVIGP(epochs=0)
     Traceback (most recent call last):
@@ -175,6 +133,7 @@ class FaithfulSVIGP:
     sateen.core.errors.InputError: epochs is a whole number from 1 up, not 0
     """
 
+    inference: ClassVar[str] = "sateen.learning.gp.faithful:fit"
     posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
     epochs: int = 2000
     batch: int = 100
@@ -188,47 +147,22 @@ class FaithfulSVIGP:
     precision: Precision = "float64"
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        for name in ("epochs", "batch", "inducing", "nodes"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("learning_rate", "jitter"):
-            check_number(name, getattr(self, name))
-        for name in ("inputs", "device", "precision"):
-            check_word(name, getattr(self, name))
-        check_flag("optimise_inducing", self.optimise_inducing)
-
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> GPPosterior:
-        """The posterior over f that `observations` leave; the same seed gives the same one.
-
-        Ctrl-C ends a fit that has made a step with what it has, and the record says so. `checkpoint` names a file that
-        is written at once, every ten seconds and in the end, and from which a fit of the same observations and recipe
-        with the same seed resumes, to the same result; only `epochs` may have been raised meanwhile.
-        """
-        from sateen.learning.gp.faithful import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
+        check_settings(self)
 
     def forecast(self, observations: Observations) -> float:
         """The seconds that `fit` will take on this machine, estimated from a few steps of it."""
-        from sateen.learning.gp.faithful import forecast
-
+        forecast: Callable[..., float] = load_object("sateen.learning.gp.faithful:forecast")  # type: ignore[assignment]
         return forecast(self, observations)
 
 
-def _check_prior(recipe: EPGP | SVIGP) -> None:
-    """Refuse what no prior can be made of."""
-    check_word("kernel", recipe.kernel)
-    check_word("inputs", recipe.inputs)
-    check_whole(recipe.inducing, "inducing", 1, optional=True)
+def _check_prior(recipe: EPGP | SVIGP, *apart: str) -> None:
+    """Refuse settings that cannot be, and what no prior can be made of."""
+    check_settings(recipe, apart=("length_scales", "split", *apart))
     if recipe.length_scales is not None:
         given = recipe.length_scales if isinstance(recipe.length_scales, tuple) else (recipe.length_scales,)
         if not all(_is_number(scale) and 0 < scale < np.inf for scale in given):
             expected = "a positive number, or a tuple of one for each varying parameter"
             raise InputError(f"length_scales is {expected}, not {recipe.length_scales!r}", argument="length_scales")
-    if recipe.variance is not None and not (_is_number(recipe.variance) and 0 < recipe.variance < np.inf):
-        raise InputError(f"variance is a positive number, not {recipe.variance!r}", argument="variance")
     if recipe.split is not None and not (_is_number(recipe.split) and 0 < recipe.split < 1):
         share = "the share of points that the prior is learned from, such as 0.3"
         raise InputError(f"split is {share}, not {recipe.split}", argument="split")
@@ -238,7 +172,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _rows(points: Any) -> Rows:
+def _rows(points: object) -> Rows:
     try:
         table = np.array(points, dtype=np.float64)
     except (TypeError, ValueError):

@@ -106,11 +106,11 @@ class Basis:
         half = dtrsm(1.0, self.factor, symmetric, lower=1, trans_a=1)
         by_K_mm = dtrsm(1.0, self.factor, np.asfortranarray(half.T), lower=1, trans_a=1)
         cross = self.kernel.pull(by_K, x, self.points)
-        own = self.kernel.pull(by_K_mm, self.points, self.points)
-        by_variance = cross.variance + own.variance + by_diagonal * self.kernel.variance
+        among = self.kernel.pull(by_K_mm, self.points, self.points)
+        by_variance = cross.variance + among.variance + by_diagonal * self.kernel.variance
         by_variance += self.jitter * float(np.trace(by_K_mm))
-        by_logs = np.append(cross.length_scales + own.length_scales, by_variance)
-        return by_logs, cross.second + own.first + own.second
+        by_logs = np.append(cross.length_scales + among.length_scales, by_variance)
+        return by_logs, cross.second + among.first + among.second
 
 
 def solve_rows(factor: FloatArray, table: FloatArray, transposed: bool = False) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,12 +13,11 @@ from sateen.core.observations import Observations
 from sateen.core.progress import Progress
 from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
-from sateen.core.types import File, FloatArray
+from sateen.core.types import File
 from sateen.learning.gp.hyper import maximise
-from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
 from sateen.learning.gp.prior import (
-    Evaluated,
+    Inferred,
     Prior,
     fit_prior,
     fixed,
@@ -28,8 +27,7 @@ from sateen.learning.gp.prior import (
     working,
 )
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
-from sateen.learning.gp.stream import Stream, by_batches, by_passes
-from sateen.learning.gp.variational import Sites, converge, elbo_slopes
+from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes, converge, evaluate_elbo, objective_of
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.likelihood import Counts
 
@@ -69,7 +67,7 @@ def fit(
         observations,
         recipe,
         seed,
-        _elbo,
+        evaluate_elbo,
         progress,
         checkpoint,
         link=recipe.link,
@@ -83,43 +81,21 @@ def fit(
     elif points is None:
         points = inducing_among(recipe, prior.kernel, sample.x, seed)
     basis = Basis.of(prior.kernel, points)
-    end = _inferred(recipe, prior, basis, sample, seed, progress)
+    inferred = _inferred(recipe, prior, basis, sample, seed, progress)
+    whole = len(sample) == prior.rows and recipe.batch is None
     return prior.posterior(
-        recipe,
-        "svi-gp",
-        observations,
-        basis,
-        end.q,
-        recipe.link,
-        objective="elbo",
-        values=end.values,
-        trouble=end.trouble,
-        interrupted=end.interrupted,
-        whole=len(sample) == prior.rows and recipe.batch is None,
-        seconds=time.perf_counter() - began,
-        notes=end.notes,
+        recipe, "svi-gp", observations, basis, inferred, link=recipe.link, objective="elbo", whole=whole, began=began
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Inferred:
-    """A belief about w, the ELBO on the way to it, what is wrong with it, and notes."""
-
-    q: Whitened
-    values: tuple[float, ...]
-    trouble: str
-    interrupted: bool
-    notes: tuple[str, ...] = ()
-
-
-def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: int, progress: Progress) -> _Inferred:
+def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: int, progress: Progress) -> Inferred:
     """The belief about w, by the way that suits the number of rows."""
     counts = Counts.of(sample, recipe.link)
     if recipe.batch is not None:
         data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _BATCH_PASSES
         with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points") as advance:
             done = by_batches(data, recipe.batch, passes, stream(seed, "batches"), advance)
-        return _Inferred(done.q, done.values, _restless(done.shift), done.interrupted)
+        return Inferred(done.q, done.values, _restless(done.shift), done.interrupted)
     few = some_rows(sample, _FEW_ROWS, stream(seed, "first rows"))
     if len(few) == len(sample):
         return _at_once(recipe, basis, sample, counts, None, _TOLERANCE, progress)
@@ -137,7 +113,7 @@ def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: i
         done = by_passes(data, first.q, passes, some, advance)
     digits = "single" if data.single else "double"
     note = f"the data were read in blocks, in {digits} precision; the ELBO is that before the last pass"
-    return _Inferred(done.q, done.values, _restless(done.shift), done.interrupted, (note,))
+    return Inferred(done.q, done.values, _restless(done.shift), done.interrupted, (note,))
 
 
 def _at_once(
@@ -148,7 +124,7 @@ def _at_once(
     start: Whitened | None,
     tolerance: float,
     progress: Progress,
-) -> _Inferred:
+) -> Inferred:
     """All rows in every step, their features in memory; from the sites that a first belief asks for."""
     features = basis.features(sample.x)
     spare, sites = basis.spare(features), Sites.guess(counts)
@@ -164,7 +140,7 @@ def _at_once(
         end = converge(counts, features, spare, sites, tolerance=tolerance, most=most, step=step)
     restless = end.gain > max(10.0 * tolerance, 1e-6 * abs(end.elbo))
     trouble = f"the ELBO still rose by {end.gain:.2g} nats in the last step; raise passes" if restless else ""
-    return _Inferred(end.q, (*values, end.elbo), trouble, end.interrupted)
+    return Inferred(end.q, (*values, end.elbo), trouble, end.interrupted)
 
 
 def _moved(recipe: SVIGP, prior: Prior, sample: Sample, progress: Progress) -> Prior:
@@ -173,13 +149,7 @@ def _moved(recipe: SVIGP, prior: Prior, sample: Sample, progress: Progress) -> P
     start, counts = choose_inducing(prior.kernel, sample.x, most), Counts.of(sample, recipe.link)
     if not start.size:
         return prior
-    sites = [Sites.guess(counts)]
-
-    def objective(kernel: Kernel, points: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        evaluated = _elbo(counts, Basis.of(kernel, points), sample.x, sites[0])
-        sites[0] = evaluated.sites
-        return evaluated.value, evaluated.by_logs, evaluated.by_points
-
+    objective = objective_of(evaluate_elbo, counts, sample.x)
     with working(progress, "SVIGP: inducing points", _POINT_STEPS, "evaluations") as advance:
         climb = maximise(
             objective,
@@ -206,11 +176,3 @@ def _restless(shift: float) -> str:
     if shift <= _MOVED:
         return ""
     return f"another step would move the posterior by {shift**0.5:.2g} deviations; raise passes"
-
-
-def _elbo(counts: Counts, basis: Basis, x: FloatArray, sites: Sites) -> Evaluated:
-    features = basis.features(x)
-    end = converge(counts, features, basis.spare(features), sites, tolerance=1e-2)
-    if end.interrupted:
-        raise KeyboardInterrupt
-    return Evaluated(end.elbo, *elbo_slopes(end, basis, x, features), end.sites)

@@ -11,7 +11,6 @@ The belief about the weights is N(w*, A^-1), and g is taken to be linear in them
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,8 +28,7 @@ from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Array as HostArray
 from sateen.core.types import File, FloatArray
-from sateen.learning.checkpoint import Checkpoint
-from sateen.learning.inputs import Sample, check_task, sample_of
+from sateen.learning.inputs import Sample
 from sateen.learning.networks.network import (
     Array,
     Net,
@@ -47,12 +45,12 @@ from sateen.learning.networks.training import (
     Batches,
     CountLoss,
     Schedule,
+    Task,
     Trained,
     Trainer,
     first_weights,
     prior_precision,
 )
-from sateen.learning.scale import choose_inputs
 from sateen.learning.settings import Precision
 
 if TYPE_CHECKING:
@@ -74,12 +72,7 @@ def fit(
     recipe: LaplaceNet, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> LaplacePosterior:
     """As `LaplaceNet.fit`."""
-    check_task(observations, seed)
-    inputs, notes = choose_inputs(observations, recipe.inputs, seed)
-    sample = sample_of(observations, inputs)
-    net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
-    settings = asdict(replace(recipe, device="auto"))
-    kept = Checkpoint.of(checkpoint, "laplace-net", settings, inputs.content(), observations.fingerprint, int(seed))
+    inputs, notes, sample, net, kept = Task.of("laplace-net", recipe, observations, seed, checkpoint)
     decay = prior_precision(recipe.weight_decay, net)
     with (
         arithmetic(recipe.device, recipe.precision),

@@ -172,11 +172,11 @@ class LaplacePosterior(NetworkPosterior):
     def _summary(self, unit: FloatArray, level: float) -> Summary:
         with self._arithmetic():
             weights, factors = jax.device_put(self.weights), jax.device_put(self.factors)
-            found = [
+            moments = [
                 [np.asarray(values, np.float64)[:, :count] for values in _moments(self.net, weights, factors, x)]
                 for count, x in self._parts_of(unit)
             ]
-        f, phi, variance = (np.concatenate(values, axis=1) for values in zip(*found, strict=True))
+        f, phi, variance = (np.concatenate(values, axis=1) for values in zip(*moments, strict=True))
         between = phi.var(axis=0, ddof=1) if len(phi) > 1 else 0.0
         deviation = np.sqrt(variance.mean(axis=0) + between + self.misfit)
         mean = f.mean(axis=0)
@@ -194,8 +194,8 @@ class LaplacePosterior(NetworkPosterior):
                 weights, matrix = map(jax.device_put, pair)
                 mine, start = np.flatnonzero(choice == place), 0
                 for count, x in self._parts_of(unit):
-                    found = _moves(self.net, weights, matrix, x)
-                    middle, moved = (np.asarray(values, np.float64)[:count] for values in found)
+                    moves = _moves(self.net, weights, matrix, x)
+                    middle, moved = (np.asarray(values, np.float64)[:count] for values in moves)
                     phi[mine, start : start + count] += middle + noise[mine] @ moved.T
                     start += count
         return np.asarray(np.sin(np.clip(phi, 0.0, np.pi / 2.0)) ** 2)

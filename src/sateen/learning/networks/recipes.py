@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from sateen.core.errors import InputError
-from sateen.core.observations import Observations
-from sateen.core.progress import SILENT, Progress
-from sateen.core.types import File
-from sateen.learning.settings import (
-    Activation,
-    Device,
-    InputScale,
-    Link,
-    Precision,
-    check_flag,
-    check_number,
-    check_whole,
-    check_word,
-    normalise_fields,
-)
-
-if TYPE_CHECKING:
-    from sateen.learning.networks.posterior import BNNPosterior, LaplacePosterior
+from sateen.learning.settings import Activation, Device, InputScale, Link, Precision, Recipe, check_settings
 
 __all__ = ["SVIBNN", "LaplaceNet"]
 
@@ -32,7 +15,7 @@ _CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SVIBNN:
+class SVIBNN(Recipe):
     """A Bayesian neural network d-`width`-`width`-1 with independent normal weights.
 
     It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
@@ -50,6 +33,7 @@ class SVIBNN:
     sateen.core.errors.InputError: activation is 'silu', 'leaky-relu' or 'tanh', not 'relu'
     """
 
+    inference: ClassVar[str] = "sateen.learning.networks.svi_bnn:fit"
     posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:BNNPosterior"
     width: int = 20
     activation: Activation = "silu"
@@ -70,19 +54,9 @@ class SVIBNN:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        for name in ("inputs", "activation", "link", "device", "precision"):
-            check_word(name, getattr(self, name))
-        for name in ("width", "pretraining", "batch"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("steps", "epochs", "draws"):
-            check_whole(getattr(self, name), name, 1, optional=True)
+        check_settings(self, zero=("weight_decay",))
         if (self.steps is None) == (self.epochs is None):
             raise InputError("give steps or epochs, and set the other to None: a fit is as long as one of them says")
-        for name in ("rate", "pretraining_rate", "prior_scale", "quantile_error"):
-            check_number(name, getattr(self, name))
-        check_number("weight_decay", self.weight_decay, zero=True, optional=True)
-        check_flag("cooling", self.cooling)
 
     @classmethod
     def faithful(cls) -> SVIBNN:
@@ -109,22 +83,9 @@ class SVIBNN:
             return self.draws
         return ceil(log(2.0 / (1.0 - _CONFIDENCE)) / (2.0 * self.quantile_error**2))
 
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> BNNPosterior:
-        """The posterior over f that `observations` leave; the same seed gives the same one.
-
-        Ctrl-C ends a fit whose deterministic network is trained with what it has, and the record says so. `checkpoint`
-        names a file that is written every ten seconds and in the end, and from which a fit of the same observations and
-        recipe with the same seed resumes, to the same result.
-        """
-        from sateen.learning.networks.svi_bnn import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceNet:
+class LaplaceNet(Recipe):
     """An ensemble of `nets` networks d-`width`-`width`-1, each with the linearised Laplace approximation around it.
 
     Each is trained for `steps` mini-batches of `batch` points (None: 256, or 512 where there are 300,000 points or
@@ -139,6 +100,7 @@ class LaplaceNet:
     sateen.core.errors.InputError: nets is a whole number from 1 up, not 0
     """
 
+    inference: ClassVar[str] = "sateen.learning.networks.laplace_net:fit"
     posterior_class: ClassVar[str] = "sateen.learning.networks.posterior:LaplacePosterior"
     nets: int = 4
     width: int = 32
@@ -155,24 +117,4 @@ class LaplaceNet:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        normalise_fields(self)
-        for name in ("inputs", "activation", "link", "device", "precision"):
-            check_word(name, getattr(self, name))
-        for name in ("nets", "width", "steps", "curvature_rows", "draws"):
-            check_whole(getattr(self, name), name, 1)
-        check_whole(self.batch, "batch", 1, optional=True)
-        check_number("rate", self.rate)
-        check_number("weight_decay", self.weight_decay, optional=True)
-
-    def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
-    ) -> LaplacePosterior:
-        """The posterior over f that `observations` leave; the same seed gives the same one.
-
-        Ctrl-C ends a fit that has made a step with the networks that are trained by then, and the record says so.
-        `checkpoint` names a file that is written every ten seconds and in the end, and from which a fit of the same
-        observations and recipe with the same seed resumes, to the same result.
-        """
-        from sateen.learning.networks.laplace_net import fit
-
-        return fit(self, observations, seed, progress, checkpoint)
+        check_settings(self)

@@ -10,7 +10,7 @@ the values of one layer, those of the next before activation are independent nor
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Final
 
@@ -25,20 +25,19 @@ from sateen.core.record import Record
 from sateen.core.seeds import stream
 from sateen.core.types import Array as HostArray
 from sateen.core.types import File, FloatArray
-from sateen.learning.checkpoint import Checkpoint
-from sateen.learning.inputs import Sample, check_task, sample_of
+from sateen.learning.inputs import Sample
 from sateen.learning.networks.network import Array, Net, Rows, arithmetic, log_likelihood, log_ways, window_of
 from sateen.learning.networks.posterior import BNNPosterior
 from sateen.learning.networks.training import (
     Batches,
     CountLoss,
     Schedule,
+    Task,
     Trained,
     Trainer,
     first_weights,
     prior_precision,
 )
-from sateen.learning.scale import choose_inputs
 
 if TYPE_CHECKING:
     from sateen.learning.networks.recipes import SVIBNN
@@ -55,12 +54,7 @@ def fit(
     recipe: SVIBNN, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> BNNPosterior:
     """As `SVIBNN.fit`."""
-    check_task(observations, seed)
-    inputs, notes = choose_inputs(observations, recipe.inputs, seed)
-    sample = sample_of(observations, inputs)
-    net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
-    settings = asdict(replace(recipe, device="auto"))
-    kept = Checkpoint.of(checkpoint, "svi-bnn", settings, inputs.content(), observations.fingerprint, int(seed))
+    inputs, notes, sample, net, kept = Task.of("svi-bnn", recipe, observations, seed, checkpoint)
     first = _steps(recipe, recipe.pretraining, sample)
     second = _steps(recipe, recipe.steps or recipe.epochs or 0, sample)
     with (

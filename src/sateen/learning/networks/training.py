@@ -7,10 +7,10 @@ checkpoint changes a bit of the result.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,16 +18,21 @@ import numpy as np
 import optax  # type: ignore[import-untyped, unused-ignore]
 
 from sateen.core.interrupts import deferring_interrupts
+from sateen.core.observations import Observations
 from sateen.core.progress import Progress
 from sateen.core.seeds import stream
 from sateen.core.types import Array as HostArray
-from sateen.core.types import FloatArray
+from sateen.core.types import File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
-from sateen.learning.inputs import Sample
+from sateen.learning.inputs import Inputs, Sample, check_task, sample_of
 from sateen.learning.networks.network import Array, Net, Rows, log_likelihood, rows_of
+from sateen.learning.scale import choose_inputs
 from sateen.learning.settings import Precision
 
-__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Trained", "Trainer", "first_weights", "prior_precision"]
+if TYPE_CHECKING:
+    from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
+
+__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Task", "Trained", "Trainer", "first_weights", "prior_precision"]
 
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
@@ -64,6 +69,28 @@ class CountLoss:
         """As `Loss` says; `fixed` is the precision of the prior, divided by the number of all rows."""
         fit = jnp.mean(log_likelihood(self.net.link, self.net.output(parameters, rows.x), rows, self.window))
         return 0.5 * jnp.sum(fixed * parameters**2) - fit
+
+
+class Task(NamedTuple):
+    """What a network is trained for: the inputs and notes about them, the rows, its shape, and a checkpoint."""
+
+    inputs: Inputs
+    notes: tuple[str, ...]
+    sample: Sample
+    net: Net
+    checkpoint: Checkpoint
+
+    @classmethod
+    def of(
+        cls, name: str, recipe: SVIBNN | LaplaceNet, observations: Observations, seed: int, checkpoint: File | None
+    ) -> Task:
+        """The task of fitting a recipe to observations."""
+        check_task(observations, seed)
+        inputs, notes = choose_inputs(observations, recipe.inputs, seed)
+        net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
+        settings = asdict(replace(recipe, device="auto"))
+        kept = Checkpoint.of(checkpoint, name, settings, inputs.content(), observations.fingerprint, int(seed))
+        return cls(inputs, notes, sample_of(observations, inputs), net, kept)
 
 
 class Batches(NamedTuple):
