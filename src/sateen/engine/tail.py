@@ -25,7 +25,11 @@ def log_tail(lanes: Lanes) -> list[str]:
         "          if size[l] == room:",
         "            room *= 2",
         f"            grown = np.empty(({LANES}, room, {2 + len(lanes.columns)}))",
-        "            grown[:, : room // 2] = book",
+        # By loops: for an assignment of slices numba would also compile the error messages for unequal shapes.
+        f"            for lane in range({LANES}):",
+        "              for entry in range(room // 2):",
+        f"                for column in range({2 + len(lanes.columns)}):",
+        "                  grown[lane, entry, column] = book[lane, entry, column]",
         "            book = grown",
         "            places = np.empty(room, np.int64)",
         f"            sets = np.empty({sets_shape(lanes)}, np.int64)",
