@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import sateen as st
-from processes import Stopper
 from sateen.core.errors import Interrupted
 from sateen.paper.cases.design import Design
 from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
@@ -19,6 +18,7 @@ from sateen.paper.forecast import expected, in_words
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions
 from sateen.paper.reproduction import Findings, PaperWork
+from watchers import Watcher
 
 SMALL = {"methods": ("svi-gp", "default"), "seeds": 2, "share": 0.03, "workers": 1}
 
@@ -181,7 +181,7 @@ def test_a_method_that_cannot_learn_from_a_set_is_kept_as_a_refusal(tmp_path: Pa
 @pytest.mark.parametrize("stop", [1, 4, 8, 11])
 def test_after_ctrl_c_the_same_goes_on_to_the_same(stop: int, done: PaperWork, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match=r"what is finished is in .*; run the same again to go on"):
-        PaperWork(["a"], tmp_path, **SMALL, progress=Stopper(stop)).run()
+        PaperWork(["a"], tmp_path, **SMALL, progress=Watcher(at=stop)).run()
     assert not list((tmp_path / "pieces" / "stages").glob(".*.part"))
     work = PaperWork(["a"], tmp_path, **SMALL)
     assert work.missing()
@@ -199,7 +199,7 @@ def timeless(findings: Findings) -> list[dict]:
 
 def test_two_workers_find_the_same_and_go_on_after_ctrl_c(done: PaperWork, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match="run the same again to go on"):
-        PaperWork(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Stopper(7)).run()  # while two fits are made
+        PaperWork(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Watcher(at=7)).run()  # while two fits are made
     work = PaperWork(["a"], tmp_path, **{**SMALL, "workers": 2})
     assert {"fit", "plan"} <= {piece.kind for piece in work.missing()}
     found, wanted = work.run(), done.run()
