@@ -74,7 +74,7 @@ def event_tail(lanes: Lanes) -> list[str]:
 def first_events(lanes: Lanes) -> list[str]:
     """What happens at time 0 in a lane that has just been filled."""
     held = [f"{lanes.slot(f'H{i}')} = {float(event.initially)!r}" for i, event in enumerate(lanes.model.events)]
-    return [*held, f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, True{_reporting(lanes)})"]
+    return [*held, f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, np.bool_(True){_reporting(lanes)})"]
 
 
 def settle_source(lanes: Lanes) -> list[str]:
