@@ -253,8 +253,8 @@ def test_a_checkpoint_leads_to_the_same_posterior(name: str, tmp_path: Path) -> 
 @every_learner
 def test_undecided_runs_widen_what_is_believed(name: str) -> None:
     points = LINE.grid(20)  # and so many runs that it is they, not the prior, that say how wide
-    known = RECIPES[name]().fit(observed(LINE, 100, 50, 13), seed=SEED).predict(points)
-    doubtful = RECIPES[name]().fit(observed(LINE, 100, 50, 13, undecided=0.5), seed=SEED).predict(points)
+    known = RECIPES[name]().fit(observed(LINE, 80, 50, 13), seed=SEED).predict(points)
+    doubtful = RECIPES[name]().fit(observed(LINE, 80, 50, 13, undecided=0.5), seed=SEED).predict(points)
     assert doubtful.width.mean() > known.width.mean()
 
 
