@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -17,3 +19,7 @@ settings.load_profile("reproducible")
 # In the background, and in the workers of pytest-xdist, SIGINT is ignored from birth, in child processes too; tests of
 # Ctrl-C press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Beside other workers, the linear-algebra library of each has one thread: more would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ and "numpy" not in sys.modules:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

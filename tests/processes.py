@@ -29,30 +29,6 @@ def observed(points=120, runs=40, seed=5, space=DECADES, f=wave):
     return Observations(drawn, counts, 0, runs, seed=seed)
 
 
-class Stopper:
-    """A watcher that presses Ctrl-C at a given call of advance, and sees whether work is finished properly."""
-
-    def __init__(self, at=None):
-        self.at, self.calls, self.open, self.labels = at, 0, 0, []
-
-    def start(self, label, total, unit):
-        assert total > 0
-        self.open += 1
-        self.labels.append(label)
-
-    def advance(self, n):
-        assert self.open == 1
-        self.calls += 1
-        if self.calls == self.at:
-            raise KeyboardInterrupt
-
-    def note(self, text):
-        pass
-
-    def finish(self):
-        self.open -= 1
-
-
 class Small:
     """Three points with few runs each: an evidence and a posterior that a grid of 60³ nodes gives exactly."""
 

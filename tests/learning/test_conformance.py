@@ -19,6 +19,7 @@ from known_functions import LINE, PLANE, observed, wave
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
 from sateen.learning.posterior import LearnedPosterior
+from watchers import Watcher
 
 RECIPES: dict[str, Callable[[], Any]] = {
     "ep-gp": lambda: st.EPGP(),
@@ -44,30 +45,6 @@ def fitted(name: str, runs: int = 40) -> LearnedPosterior:
 
 def columns(prediction: st.Prediction) -> list[bytes]:
     return [getattr(prediction, name).tobytes() for name in ("mean", "std", "lower", "upper")]
-
-
-class Watcher:
-    """Remembers what it was told, and presses Ctrl-C when `patience` advances have been made."""
-
-    def __init__(self, patience: float = math.inf) -> None:
-        self.patience, self.advances, self.open, self.notes = patience, 0, 0, list[str]()
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        assert label
-        assert total > 0
-        self.open += 1
-
-    def advance(self, n: int) -> None:
-        assert n >= 0
-        self.advances += 1
-        if self.advances == self.patience:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def finish(self) -> None:
-        self.open -= 1
 
 
 @every_learner
@@ -243,20 +220,20 @@ def test_parameters_that_cannot_matter_are_left_out_and_the_user_is_told(name: s
 def test_progress_is_told_and_always_finished(name: str) -> None:
     watcher = Watcher()
     RECIPES[name]().fit(observed(LINE, 30, 40, 12), seed=SEED, progress=watcher)
-    assert watcher.advances > 0
+    assert watcher.calls > 0
     assert watcher.open == 0
 
 
 @every_learner
 def test_ctrl_c_returns_the_best_so_far_marked_or_is_passed_on(name: str) -> None:
-    watcher = Watcher(patience=2)
+    watcher = Watcher(at=2)
     try:
         posterior = RECIPES[name]().fit(observed(LINE, 30, 40, 12), seed=SEED, progress=watcher)
     except KeyboardInterrupt:
         assert watcher.open == 0
         return
     assert watcher.open == 0
-    assert watcher.advances >= 2
+    assert watcher.calls >= 2
     assert posterior.record.interrupted
     assert not posterior.record.converged
     assert np.isfinite(posterior.predict({"beta": 0.5}).width).all()
@@ -277,8 +254,8 @@ def test_a_checkpoint_leads_to_the_same_posterior(name: str, tmp_path: Path) -> 
 @every_learner
 def test_undecided_runs_widen_what_is_believed(name: str) -> None:
     points = LINE.grid(20)  # and so many runs that it is they, not the prior, that say how wide
-    known = RECIPES[name]().fit(observed(LINE, 100, 50, 13), seed=SEED).predict(points)
-    doubtful = RECIPES[name]().fit(observed(LINE, 100, 50, 13, undecided=0.5), seed=SEED).predict(points)
+    known = RECIPES[name]().fit(observed(LINE, 80, 50, 13), seed=SEED).predict(points)
+    doubtful = RECIPES[name]().fit(observed(LINE, 80, 50, 13, undecided=0.5), seed=SEED).predict(points)
     assert doubtful.width.mean() > known.width.mean()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from processes import DECADES, Stopper, observed, wave
+from processes import DECADES, observed, wave
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
@@ -17,6 +17,7 @@ from sateen.files.container import write_container
 from sateen.learning.gp.posterior import GPPosterior
 from sateen.learning.gp.recipes import EPGP, SVIGP
 from sateen.learning.gp.sparse import Basis, choose_inducing
+from watchers import Watcher
 
 RECIPES = [EPGP(), SVIGP(), SVIGP(link="logit"), SVIGP(kernel="rbf"), SVIGP(batch=30, passes=3)]
 BOTH = [EPGP, SVIGP]
@@ -137,11 +138,11 @@ def test_nothing_decided_is_an_error_that_says_so(recipe):
 @pytest.mark.parametrize("at", [1, 2, 4, "kernel", "posterior"])
 def test_ctrl_c_gives_the_best_so_far_and_says_so(recipe, at):
     obs = observed(80)
-    free = Stopper()
+    free = Watcher()
     whole = recipe().fit(obs, seed=1, progress=free)
     assert free.open == 0
     steps = len(whole.record.values) - 1
-    stopper = Stopper({"kernel": steps, "posterior": free.calls}.get(at, at))
+    stopper = Watcher(at={"kernel": steps, "posterior": free.calls}.get(at, at))
     posterior = recipe().fit(obs, seed=1, progress=stopper)
     assert stopper.open == 0
     assert posterior.record.interrupted
@@ -152,7 +153,7 @@ def test_ctrl_c_gives_the_best_so_far_and_says_so(recipe, at):
 
 def test_ctrl_c_before_all_rows_were_read_says_how_many_were():
     obs = observed(5000, 10)
-    posterior = SVIGP(**GIVEN, inducing=10).fit(obs, seed=1, progress=Stopper(1))
+    posterior = SVIGP(**GIVEN, inducing=10).fit(obs, seed=1, progress=Watcher(at=1))
     assert posterior.record.interrupted
     assert "only 4,000 of 5,000 points were taken in before Ctrl-C" in posterior.record.notes
 
@@ -163,14 +164,14 @@ def test_ctrl_c_before_all_rows_were_read_says_how_many_were():
 def test_a_fit_goes_on_from_its_checkpoint_to_the_same_end(recipe, tmp_path):
     obs, file = observed(80), tmp_path / "fit.checkpoint"
     whole = recipe.fit(obs, seed=1)
-    free = Stopper()
+    free = Watcher()
     recipe.fit(obs, seed=1, progress=free)
-    recipe.fit(obs, seed=1, progress=Stopper(free.calls), checkpoint=file)
+    recipe.fit(obs, seed=1, progress=Watcher(at=free.calls), checkpoint=file)
     assert file.exists()
-    watch = Stopper()
+    watch = Watcher()
     resumed = recipe.fit(obs, seed=1, progress=watch, checkpoint=file)
     assert watch.calls < free.calls
-    assert not any("kernel" in label for label in watch.labels)
+    assert not any("kernel" in label for label, _, _ in watch.told)
     assert same(whole, resumed)
     assert np.array_equal(whole.record.values, resumed.record.values)
     assert whole.record.notes == resumed.record.notes
@@ -178,7 +179,7 @@ def test_a_fit_goes_on_from_its_checkpoint_to_the_same_end(recipe, tmp_path):
 
 def test_a_search_that_was_interrupted_is_no_checkpoint(tmp_path):
     file = tmp_path / "fit.checkpoint"
-    SVIGP().fit(observed(80), seed=1, progress=Stopper(2), checkpoint=file)
+    SVIGP().fit(observed(80), seed=1, progress=Watcher(at=2), checkpoint=file)
     assert not file.exists()
 
 

@@ -1,4 +1,4 @@
-"""The monitor against the definition: 50,000 random formulas and paths, not one verdict apart."""
+"""The monitor against the definition: 30,000 random formulas and paths, not one verdict apart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sateen.logic.monitor import Explanation, Span, explain, monitor
 from sateen.logic.parser import stl
 from strategies import random_pairs, size, written_out
 
-PAIRS = 5_000
+PAIRS = 3_000
 TEMPORAL = (Eventually, Globally, Until)
 FEATURES = (
     "delay",

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sateen as st
-from processes import Stopper
 from sateen.core.errors import Interrupted
 from sateen.paper.cases.design import Design
 from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
@@ -17,6 +16,7 @@ from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions
 from sateen.paper.reproduction import Findings, Reproduction
 from sateen.pipeline.folder import write_checksummed
+from watchers import Watcher
 
 SMALL = {"learners": ("svi-gp", "default"), "seeds": 2, "share": 0.03, "workers": 1}
 
@@ -180,7 +180,7 @@ def test_a_learner_that_cannot_learn_from_a_set_is_kept_as_a_refusal(tmp_path: P
 @pytest.mark.parametrize("stop", [1, 4, 8, 11])
 def test_after_ctrl_c_the_same_goes_on_to_the_same(stop: int, done: Reproduction, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match=r"what is finished is in .*; run the same again to go on"):
-        Reproduction(["a"], tmp_path, **SMALL, progress=Stopper(stop)).run()
+        Reproduction(["a"], tmp_path, **SMALL, progress=Watcher(at=stop)).run()
     assert not list((tmp_path / "pieces" / "stages").glob(".*.part"))
     work = Reproduction(["a"], tmp_path, **SMALL)
     assert work.pipeline.pending()
@@ -198,7 +198,7 @@ def timeless(findings: Findings) -> list[dict]:
 
 def test_two_workers_find_the_same_and_go_on_after_ctrl_c(done: Reproduction, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match="run the same again to go on"):
-        Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Stopper(7)).run()  # while two fits are made
+        Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Watcher(at=7)).run()  # while two fits are made
     work = Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2})
     assert {"fits", "plans of calibrations"} <= {task.stage for task in work.pipeline.pending()}
     found, wanted = work.run(), done.run()

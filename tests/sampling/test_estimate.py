@@ -18,6 +18,7 @@ from sateen.core.progress import Progress
 from sateen.core.proportions import clopper_pearson
 from sateen.sampling import estimate as estimation
 from sateen.sampling.sequential import anytime, credible
+from watchers import Watcher
 
 UNLIKELY = 1e-6
 SIR = st.Model.load(FilePath(__file__).resolve().parents[2] / "examples" / "sir.sateen")
@@ -28,32 +29,6 @@ TRUTH = 0.0729933446  # P(DIES_OUT | THETA) by uniformization
 
 def found(**options: Any) -> st.Estimate:
     return st.estimate(SIR, DIES_OUT, THETA, **{"seed": 1, **options})
-
-
-class Watcher:
-    """Writes down what it is told of the work."""
-
-    def __init__(self) -> None:
-        self.works: list[tuple[str, int, str]] = []
-        self.done: list[int] = []
-        self.open = 0
-        self.notes: list[str] = []
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        assert self.open == 0
-        self.open += 1
-        self.works.append((label, total, unit))
-        self.done.append(0)
-
-    def advance(self, n: int) -> None:
-        assert self.open == 1
-        self.done[-1] += n
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def finish(self) -> None:
-        self.open -= 1
 
 
 class TestRuns:
@@ -263,22 +238,22 @@ class TestProgress:
         estimate = found(progress=watcher, **stop)
         assert isinstance(watcher, Watcher)
         assert watcher.open == 0
-        assert watcher.done == [total for _, total, _ in watcher.works]
-        simulated = [total for _, total, unit in watcher.works if unit == "runs"]
+        assert watcher.done_of_each == [total for _, total, _ in watcher.told]
+        simulated = [total for _, total, unit in watcher.told if unit == "runs"]
         assert sum(simulated) == estimate.runs + estimate.planning
 
     def test_a_test_is_one_piece_of_work(self) -> None:
         watcher = Watcher()
         estimate = found(progress=watcher, test="P > 0.05", max_runs=9999)
-        assert watcher.works[-1] == ("testing", 9999, "runs")
-        assert watcher.done[-1] >= estimate.runs
+        assert watcher.told[-1] == ("testing", 9999, "runs")
+        assert watcher.done_of_each[-1] >= estimate.runs
 
     def test_it_is_finished_after_an_error_too(self) -> None:
         watcher = Watcher()
         failing = st.Model.parse("species X = 0\n0 -> X @ 2.5 * k - X")
         with pytest.raises(st.SimulationError, match="replay it with seed 3, point 0, run"):
             st.estimate(failing, st.stl("F[0, 99] X > 5"), {"k": 1}, seed=3, runs=100, progress=watcher)
-        assert watcher.works
+        assert watcher.told
         assert watcher.open == 0
 
     def test_compiling_is_noted_the_first_time_only(self, monkeypatch: pytest.MonkeyPatch, tmp_path: FilePath) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as hs
 import sateen as st
 from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Event, Model
+from watchers import Watcher
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
@@ -65,25 +66,6 @@ class Shuffled(Executor):
             self.order.append(future.number)  # type: ignore[attr-defined]
             if future.set_running_or_notify_cancel():
                 future.set_result(fn(*args))
-
-
-class Watcher:
-    """Remembers what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def start(self, label: str, total: int, unit: str) -> None:
-        self.told.append(("start", label, total, unit))
-
-    def advance(self, n: int) -> None:
-        self.told.append(("advance", n))
-
-    def note(self, text: str) -> None:
-        self.told.append(("note", text))
-
-    def finish(self) -> None:
-        self.told.append(("finish",))
 
 
 @pytest.fixture(scope="module")
@@ -217,13 +199,13 @@ class TestRuns:
         obs = st.observe(DECAY, EMPTY, points, runs, seed=2, progress=watcher)
         assert obs.trials.sum() == 0
         assert len(obs) == len(points)
-        assert watcher.told == []
+        assert watcher.updates == []
 
     def test_one_point_with_many_runs_is_shared_between_workers(self) -> None:
         watcher = Watcher()
         points = SPACE.points({"k": [2.0]})
         obs = st.observe(DECAY, EMPTY, points, 5000, seed=2, workers=2, chunk=1000, progress=watcher)
-        assert sorted(told[1] for told in watcher.told if told[0] == "advance") == [1, 999, 1000, 1000, 1000, 1000]
+        assert sorted(told[1] for told in watcher.updates if told[0] == "advance") == [1, 999, 1000, 1000, 1000, 1000]
         assert obs == st.observe(DECAY, EMPTY, points, 5000, seed=2, workers=1)
 
     def test_parameters_come_from_the_space_or_from_the_defaults_of_the_model(self) -> None:
@@ -277,25 +259,27 @@ class TestProgress:
     def test_it_is_told_what_begins_what_is_done_and_that_it_is_over(self) -> None:
         watcher = Watcher()
         st.observe(DECAY, EMPTY, POINTS, 100, seed=2, workers=2, chunk=500, progress=watcher)
-        assert watcher.told[0] == ("start", "observe", 3000, "runs")
-        assert watcher.told[-1] == ("finish",)
-        assert sum(told[1] for told in watcher.told if told[0] == "advance") == 3000
-        assert [told[0] for told in watcher.told].count("start") == 1
+        assert watcher.updates[0] == ("start", "observe", 3000, "runs")
+        assert watcher.updates[-1] == ("finish",)
+        assert sum(told[1] for told in watcher.updates if told[0] == "advance") == 3000
+        assert [told[0] for told in watcher.updates].count("start") == 1
 
     def test_it_is_told_that_a_kernel_is_compiled_and_only_once(self, tmp_path: Path) -> None:
         script = f"""
 import os
+import sys
 os.environ["SATEEN_CACHE_DIR"] = {str(tmp_path)!r}
+sys.path.append({str(DATA.parent)!r})
 import sateen as st
-class Watcher:
-    def start(self, *how): print("start")
-    def advance(self, n): pass
-    def note(self, text): print(text)
-    def finish(self): print("finish")
+from watchers import Watcher
 model = st.Model.parse("species A = 10\\nA -> 0 @ mass_action(k)")
 points = st.Space(k=(0.5, 4.0)).uniform(1, seed=1)
 for _ in range(2):
-    st.observe(model, st.stl("F[0, 1] A == 0"), points, 1, seed=2, progress=Watcher())
+    watcher = Watcher()
+    st.observe(model, st.stl("F[0, 1] A == 0"), points, 1, seed=2, progress=watcher)
+    for kind, *what in watcher.updates:
+        if kind != "advance":
+            print(what[0] if kind == "note" else kind)
 """
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
         assert done.stdout.split("\n") == ["start", "compiling (once)", "finish", "start", "finish", ""]
@@ -305,7 +289,7 @@ for _ in range(2):
         model = Model.parse("species A = 10\nA -> 0 @ k * A * (A - 5.5)")
         with pytest.raises(st.SimulationError, match=r"rate of .* is -\d"):
             st.observe(model, EMPTY, POINTS, 10, seed=2, progress=watcher)
-        assert watcher.told[-1] == ("finish",)
+        assert watcher.updates[-1] == ("finish",)
 
 
 class TestProvenance:
@@ -374,7 +358,7 @@ class TestErrors:
         watcher = Watcher()
         with pytest.raises(st.InputError, match=r"A starts at 10\.5 \(from n\); it needs a whole number"):
             self.ask(model=model, points=points, progress=watcher)
-        assert watcher.told == []
+        assert watcher.updates == []
 
     def test_a_run_that_an_event_stops_names_the_event(self) -> None:
         event = Event("dose", (("A", parse_expression("A - 100")),), trigger=parse_condition("time >= 0.001"))

@@ -95,7 +95,11 @@ def algebra_source(logged: Logged, atom_source: Callable[[Expression, Spelling],
 
 
 class _Writer:
-    """Writes `holds_i`, the algebra of one formula, and `verdict_i`, which calls it."""
+    """Writes `holds_i`, the algebra of one formula, and `verdict_i`, which calls it.
+
+    Constants among the arguments are written as `np.int64(0)` or `np.bool_(False)`: a plain 0 or False has a literal
+    type, and numba would compile the called function again for each of them.
+    """
 
     def __init__(
         self, logged: Logged, formula: Formula, order: int, atom_source: Callable[[Expression, Spelling], str]
@@ -131,12 +135,12 @@ class _Writer:
             "    places[i] = 2 * np.int64(book[i, 0] * scale)",
             f"  final = {'time == inf' if math.isinf(horizon) else f'time > {horizon!r}'}",
             "  last = FAR if final else 2 * np.int64(time * scale) - 1",
-            f"  hope = {call.format('final', 'True')}",
+            f"  hope = {call.format('final', 'np.bool_(True)')}",
             "  if hope == 2:",
             "    return -2.0",
             "  if hope == 0 or final:",
             "    return 2.0 * hope - 1.0",
-            f"  return 1.0 * {call.format('False', 'False')}",
+            f"  return 1.0 * {call.format('np.bool_(False)', 'np.bool_(False)')}",
         ]
 
     def _ticks(self) -> list[str]:
@@ -162,7 +166,7 @@ class _Writer:
             register = self.register(_Room(0, 1))
             if node.value:
                 self.body.append(f"  sets[{register}, 0] = 0")
-            self.body.append(f"  n{register} = {int(node.value)}")
+            self.body.append(f"  n{register} = np.int64({int(node.value)})")
             return register, _Room(0, 1)
         condition = state_condition(node)
         if condition is not None and not delays_in(condition):
@@ -207,22 +211,22 @@ class _Writer:
         """In the finite reading, witnesses stand no later than `end`."""
         if self.formula.end is None:
             return x, room
-        return self.call("known_until", [x], room + _Room(0, 1), self.shift(self.formula.end), "False")
+        return self.call("known_until", [x], room + _Room(0, 1), self.shift(self.formula.end), "np.bool_(False)")
 
     def bounds(self, window: Interval) -> tuple[str, str]:
         self.reach += window.high if math.isfinite(window.high) else window.low
-        return self.shift(window.low), "-1" if math.isinf(window.high) else self.shift(window.high)
+        return self.shift(window.low), "np.int64(-1)" if math.isinf(window.high) else self.shift(window.high)
 
     def shift(self, time: float) -> str:
         """A time as a number of positions."""
         whole = int(Decimal(repr(time)).scaleb(self.digits))
-        return f"({whole} << (k + 1))" if whole else "0"
+        return f"({whole} << (k + 1))" if whole else "np.int64(0)"
 
     def condition(self, condition: Expression, positive: bool) -> tuple[int, _Room]:
         if condition not in self.raw:
             bit = self.logged.conditions.index(condition)
             out = self.register(_Room(1, 0))
-            self.body.append(f"  n{out} = bit_switches(places, book[:, 1], {bit}, size, sets[{out}])")
+            self.body.append(f"  n{out} = bit_switches(places, book[:, 1], np.int64({bit}), size, sets[{out}])")
             self.raw[condition] = out, _Room(1, 0)
         return self.unknown(condition, positive)
 

@@ -80,7 +80,7 @@ def event_tail(lanes: Lanes) -> list[str]:
 def _first_events(lanes: Lanes) -> list[str]:
     """What happens at time 0 in a lane that has just been filled."""
     held = [f"{lanes.slot(f'H{i}')} = {float(event.initially)!r}" for i, event in enumerate(lanes.model.events)]
-    return [*held, f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, True{_reporting(lanes)})"]
+    return [*held, f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, np.bool_(True){_reporting(lanes)})"]
 
 
 def settle_source(lanes: Lanes) -> list[str]:
@@ -154,7 +154,11 @@ def log_tail(lanes: Lanes) -> list[str]:
         "          if size[l] == room:",
         "            room *= 2",
         f"            grown = np.empty(({LANES}, room, {2 + len(lanes.columns)}))",
-        "            grown[:, : room // 2] = book",
+        # By loops: for an assignment of slices numba would also compile the error messages for unequal shapes.
+        f"            for lane in range({LANES}):",
+        "              for entry in range(room // 2):",
+        f"                for column in range({2 + len(lanes.columns)}):",
+        "                  grown[lane, entry, column] = book[lane, entry, column]",
         "            book = grown",
         "            places = np.empty(room, np.int64)",
         f"            sets = np.empty({sets_shape(lanes)}, np.int64)",
