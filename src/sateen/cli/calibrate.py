@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -15,8 +14,15 @@ from sateen.cli import options as shared
 from sateen.cli.learned import guarantee_content
 from sateen.cli.output import draw, show
 from sateen.cli.progress import Bar
-from sateen.cli.sources import keeping, load_observations, load_posterior, reading, write_observations
-from sateen.core.errors import InputError, ModelWarning, SateenError
+from sateen.cli.sources import (
+    keeping,
+    load_observations,
+    load_posterior,
+    quiet_warnings,
+    reading,
+    write_observations,
+)
+from sateen.core.errors import InputError, SateenError
 from sateen.core.text import percent
 from sateen.guarantee.methods import METHODS
 from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
@@ -254,8 +260,7 @@ def _question(training: st.Observations) -> tuple[st.Model, st.Formula]:
         why = f"it was a {text}" if text.startswith("black box") else "its model cannot be read back from its text"
     if isinstance(text, str) and isinstance(asked, str):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ModelWarning)
+            with quiet_warnings():
                 model = st.Model.parse(text)
             formula = st.stl(asked, end=end)
         except SateenError:
