@@ -108,7 +108,7 @@ class TestAnswers:
     def test_paths_need_a_formula_and_bools_refuse_one(self) -> None:
         with pytest.raises(st.InputError, match="returns paths, which a formula must decide"):
             st.observe(step, None, POINTS, 5, seed=1)
-        with pytest.raises(st.InputError, match=r"decides by itself.*pass formula=None"):
+        with pytest.raises(st.InputError, match=r"decides by itself.*\n  give formula=None"):
             st.observe(coin, st.stl("F[0, 1] x > 0"), POINTS, 5, seed=1)
 
     def test_a_name_that_a_path_does_not_have_is_an_error_not_a_failed_run(self) -> None:

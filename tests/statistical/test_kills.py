@@ -144,3 +144,30 @@ def test_a_study_that_is_killed_again_and_again_still_comes_to_its_end(runs: Run
     assert turn > 1
     assert (folder / "result.json").read_bytes() == (tmp_path / "whole" / "result.json").read_bytes()
     assert list(st.Result.load(folder).properties) == ["gone"]
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.8])
+def test_a_run_with_processes_side_by_side_that_is_killed_goes_on_to_the_identical_result(
+    tmp_path: Path, share: float
+) -> None:
+    learners = ('["svi-gp"]', '["svi-gp", "own_learners:Pooled"]')  # the latter is taken to be slow, hence processes
+    file = tmp_path / "decay.toml"
+    file.write_text(changed(learners, ('gone = "F[0, 2] A == 0"', 'gone = "F[0, 2] A == 0"\nhalf = "F[0, 1] A <= 2"')))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = "import sys, sateen as st; st.Study.load(sys.argv[1]).run(sys.argv[2], workers=2)"
+
+    def begin(folder: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", code, str(file), str(folder)], env=environment)
+
+    start = time.perf_counter()
+    assert begin(tmp_path / "whole").wait() == 0
+    whole = time.perf_counter() - start
+    stopped = begin(tmp_path / "stopped")
+    time.sleep(share * whole)
+    stopped.kill()
+    stopped.wait()
+    kept = finished(tmp_path / "stopped")
+    assert begin(tmp_path / "stopped").wait() == 0
+    assert kept.items() <= finished(tmp_path / "stopped").items(), "a finished task was computed again"
+    results = [(tmp_path / name / "result.json").read_bytes() for name in ("whole", "stopped")]
+    assert results[0] == results[1]

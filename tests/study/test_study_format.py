@@ -10,7 +10,7 @@ import pytest
 
 import sateen as st
 from sateen.core.errors import FormulaError, ModelError, TextError
-from sateen.study.file import DesignTable
+from sateen.study.spec import Design
 from small_studies import SMALL, changed, small
 
 MISTAKES = [
@@ -212,7 +212,7 @@ def test_none_in_quotes_is_none() -> None:
 
 
 def test_the_designs_here_are_those_of_the_library() -> None:
-    designs = get_args(get_args(get_type_hints(DesignTable)["design"])[0])
+    designs = get_args(get_type_hints(Design)["design"])
     assert all(callable(getattr(st.Space, design)) for design in designs)
 
 

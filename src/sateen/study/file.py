@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, ValidationError, convert
 
 from sateen.core.errors import InputError, TextError, nearest
 
-__all__ = ["CalibrateTable", "CapsTable", "DesignTable", "GuaranteeTable", "KeyPath", "ModelTable", "StudyFile"]
-__all__ += ["StudyTable", "positions"]
+__all__ = ["CapsTable", "GuaranteeTable", "KeyPath", "ModelTable", "StudyFile", "StudyTable", "positions"]
+__all__ += ["toml_words"]
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"  # ("observe", "train", "points"); numbers count the entries of lists
-_Whole = Annotated[int, Meta(ge=1, le=10**12)]
-_Table = TypeVar("_Table", bound=Struct)
+_Table = TypeVar("_Table")
 _SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "guarantee")
 _NAMED: Final = {
     "int": "a whole number",
@@ -44,14 +44,16 @@ _STRING: Final = re.compile(
 _SCALAR: Final = re.compile(r"[^,\]}\n#]+")
 
 
-class StudyTable(Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True, slots=True)
+class StudyTable:
     """[study]: what it is called, and the one seed from which those of all stages come."""
 
     name: str
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class ModelTable(Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ModelTable:
     """[model]: its text, or its file, or a Python callable in its place."""
 
     text: str | None = None
@@ -60,35 +62,20 @@ class ModelTable(Struct, forbid_unknown_fields=True, frozen=True):
     constants: dict[str, bool | int | float | str] | None = None
 
 
-class DesignTable(Struct, forbid_unknown_fields=True, frozen=True):
-    """`train` and `test` in [observe]: how many points, how they are spread, and how many runs at each."""
-
-    points: _Whole
-    runs: _Whole
-    design: Literal["sobol", "uniform", "latin", "grid"] | None = None
-
-
-class CalibrateTable(Struct, forbid_unknown_fields=True, frozen=True):
-    """`calibrate` in [observe]: what a plan may spend or shall reach, or how many points and runs without a plan."""
-
-    budget: int | None = None
-    width: float | None = None
-    points: _Whole | None = None
-    runs: _Whole | None = None
-
-
-class CapsTable(Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CapsTable:
     """What else is in [observe]: where runs are stopped as undecided."""
 
     train: object = None
     test: object = None
     calibrate: object = None
-    max_events: _Whole | None = None
+    max_events: Annotated[int, Meta(ge=1, le=10**12)] | None = None
     max_time: Annotated[float, Meta(gt=0)] | None = None
     max_population: Annotated[int, Meta(ge=0)] | None = None
 
 
-class GuaranteeTable(Struct, forbid_unknown_fields=True, frozen=True):
+@dataclass(frozen=True, slots=True)
+class GuaranteeTable:
     """[guarantee]: what intervals shall cover, and `of` which learner; `CalibrateRequest` checks the values."""
 
     method: str = "lift"
@@ -142,7 +129,7 @@ class StudyFile:
         table: Mapping[str, object] = self.content
         for n, name in enumerate(path, start=1):
             table = self._table(path[:n], table.get(name, {}))
-        self.check_keys(path, table, kind.__struct_fields__)
+        self.check_keys(path, table, tuple(kind.__annotations__))
         try:
             return convert(dict(table), kind)
         except ValidationError as error:
@@ -184,7 +171,7 @@ class StudyFile:
             self.fail(path, f"a table is needed here, not {_shown(value)}", f"see {_EXAMPLES[str(path[0])]}")
         return value
 
-    def _invalid(self, kind: type[Struct], path: tuple[str, ...], table: Mapping[str, object], text: str) -> NoReturn:
+    def _invalid(self, kind: type[object], path: tuple[str, ...], table: Mapping[str, object], text: str) -> NoReturn:
         """What msgspec complains of, in words."""
         if missing := re.match(r"Object missing required field `(\w+)`", text):
             self.fail(path, f"{missing[1]} is missing", f"see {_EXAMPLES[path[0]]}")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path as FilePath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
 
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
 from sateen.core.prediction import Learner
 from sateen.core.space import Range, Space
-from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
+from sateen.guarantee.request import CalibrateRequest, PlanRequest
 from sateen.learning.registry import DEFAULT, LEARNERS, make_learner
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
-from sateen.study.file import CalibrateTable, CapsTable, DesignTable, GuaranteeTable, ModelTable, StudyFile, StudyTable
-from sateen.study.spec import Calibration, Design, DesignName, GuaranteeSpec, StudySpec
+from sateen.study.file import CapsTable, GuaranteeTable, ModelTable, StudyFile, StudyTable
+from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
 if TYPE_CHECKING:
     from sateen.sampling.blackbox import Function
@@ -41,7 +42,7 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
     model, address, code = _model(toml, FilePath() if file is None else file.parent)
     space = _space(toml, model)
     caps = _caps(toml, model)
-    train = _design(toml, space, "train", "sobol")
+    train = _design(toml, space, "train")
     if train is None:
         toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
     learners, settings = _learners(toml)
@@ -53,7 +54,7 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         space=space,
         properties=MappingProxyType(_properties(toml, model, space, address)),
         train=train,
-        test=_design(toml, space, "test", "uniform"),
+        test=_design(toml, space, "test"),
         calibration=calibration,
         learners=MappingProxyType(learners),
         settings=MappingProxyType(settings),
@@ -188,15 +189,16 @@ def _formula(toml: StudyFile, model: Source, space: Space, name: str, value: obj
     return formula
 
 
-def _design(toml: StudyFile, space: Space, part: str, usual: DesignName) -> Design | None:
+def _design(toml: StudyFile, space: Space, part: str) -> Design | None:
     if not toml.has("observe", part):
         return None
-    given = toml.read(DesignTable, "observe", part)
-    if given.design == "grid" and not space.names:
+    design = toml.read(Design, "observe", part)
+    if part == "train" and not toml.has("observe", part, "design"):
+        design = replace(design, design="sobol")
+    if design.design == "grid" and not space.names:
         toml.fail(("observe", part, "design"), "no parameter varies, so there is no grid", "take design = 'uniform'")
-    if given.design == "grid" and given.points < 2:
+    if design.design == "grid" and design.points < 2:
         toml.fail(("observe", part, "points"), "a grid has both ends of each range, so at least 2 points per axis")
-    design = Design(given.points, given.runs, given.design or usual)
     if design.total(space) > _MOST_RUNS:
         toml.fail(("observe", part), f"{design.total(space):.3g} runs are more than any machine makes; take fewer")
     return design
@@ -212,16 +214,15 @@ def _caps(toml: StudyFile, model: Source) -> dict[str, int | float]:
 
 
 def _calibration(toml: StudyFile) -> Calibration | None:
-    if not toml.has("observe", "calibrate"):
-        return None
     path = ("observe", "calibrate")
-    table = toml.read(CalibrateTable, *path)
-    ways = [name for name in ("budget", "width") if getattr(table, name) is not None]
-    by_hand = [name for name in ("points", "runs") if getattr(table, name) is not None]
-    if len(ways) + bool(by_hand) != 1 or len(by_hand) == 1:
+    if not toml.has(*path):
+        return None
+    cost = toml.read(Calibration, *path)
+    given = [name for name in ("budget", "width", "points", "runs") if getattr(cost, name) is not None]
+    if given not in (["budget"], ["width"], ["points", "runs"]):
         remedy = "give one of { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"
         toml.fail(path, "how much may it cost?", remedy)
-    return Calibration(table.budget, table.width, table.points, table.runs)
+    return cost
 
 
 def _learners(toml: StudyFile) -> tuple[dict[str, Learner], dict[str, dict[str, object]]]:
@@ -290,29 +291,15 @@ def _guarantee(
 
 def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateRequest:
     """What is asked of `calibrate`, checked; too few points for the level are refused before they are observed."""
-    level: float | Default = "default" if table.level is None else table.level
-    confidence: float | Default = "default" if table.confidence is None else table.confidence
+    options: dict[str, Any] = {
+        name: value for name, value in asdict(table).items() if name != "of" and value is not None
+    }
     plan = None
     if calibration.design is None:
-        plan = PlanRequest.of(
-            width=calibration.width,
-            budget=calibration.budget,
-            level=level,
-            confidence=confidence,
-            marginal=table.marginal,
-            normaliser=table.normaliser if table.method == "lift" else None,
-        )
-    request = CalibrateRequest.of(
-        table.method,
-        level=level,
-        confidence=confidence,
-        marginal=table.marginal,
-        rank=table.rank,
-        normaliser=table.normaliser,
-        split=table.split,
-        plan=plan,
-        allow_trivial=table.allow_trivial,
-    )
+        shared = {name: options[name] for name in ("level", "confidence", "marginal") if name in options}
+        normaliser = table.normaliser if table.method == "lift" else None
+        plan = PlanRequest.of(width=calibration.width, budget=calibration.budget, normaliser=normaliser, **shared)
+    request = CalibrateRequest.of(**options, plan=plan)
     if calibration.points is not None:
         request.check_points(calibration.points)
     return request

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
 
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Points, Range, Space
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["RETURNED", "Calibration", "Design", "GuaranteeSpec", "StudySpec"]
 
 DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
+Whole: TypeAlias = Annotated[int, Meta(ge=1, le=10**12)]
 RETURNED: Final = "what the callable returns"  # in the place of a formula
 
 
@@ -26,9 +29,9 @@ RETURNED: Final = "what the callable returns"  # in the place of a formula
 class Design:
     """Which points are observed, and how many runs are made at each; `points` is per axis for a grid."""
 
-    points: int
-    runs: int
-    design: DesignName
+    points: Whole
+    runs: Whole
+    design: DesignName = "uniform"
 
     def drawn(self, space: Space, seed: int) -> Points:
         """The points themselves."""
@@ -52,15 +55,15 @@ class Calibration:
 
     budget: int | None = None
     width: float | None = None
-    points: int | None = None
-    runs: int | None = None
+    points: Whole | None = None
+    runs: Whole | None = None
 
     @property
     def design(self) -> Design | None:
         """The points and runs, if they are given; None where a plan chooses them."""
         if self.points is None or self.runs is None:
             return None
-        return Design(self.points, self.runs, "uniform")
+        return Design(self.points, self.runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _chosen(design: Design | Calibration, plan: Task[dict[str, Plan]] | None) ->
         return design
     assert plan is not None
     first = next(iter(plan.value().values()))
-    return Design(first.points, first.runs, "uniform")
+    return Design(first.points, first.runs)
 
 
 def load_posterior(file: FilePath) -> FullPosterior:
