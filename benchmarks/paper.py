@@ -3,7 +3,7 @@
     sateen paper all --yes -o all && sateen paper random --yes -o random
     python benchmarks/paper.py all random
 
-Stages come one after the other, and every piece is a file, so the times of the files tell how long a stage took. They
+Stages come one after the other, and every task has a file, so the times of the files tell how long a stage took. They
 do so only for folders that were made in one go, on the machine where this runs. The tables go to results/paper.md, and
 are those of docs/paper.md; all numbers go to results/paper.json.
 """
@@ -20,7 +20,7 @@ import machine
 STAGES: Final = {
     "runs for data sets": ("train", "test"),
     "the truth": ("truth", "exact"),
-    "fits": ("fit", "posterior"),
+    "fits": ("fit",),
     "plans of calibrations": ("plan",),
     "runs for calibrations": ("held-out",),
     "calibrations": ("lift",),
@@ -34,9 +34,9 @@ def stage_seconds(folder: Path) -> dict[str, float]:
     ends = {file.name: file.stat().st_mtime for file in (pieces / "stages").iterdir()}
     before, seconds = (pieces / ".lock").stat().st_mtime, {}
     for stage, beginnings in STAGES.items():
-        own = [end for name, end in ends.items() if name.startswith(beginnings)]
-        if own:
-            seconds[stage], before = max(own) - before, max(own)
+        some = [end for name, end in ends.items() if name.startswith(beginnings)]
+        if some:
+            seconds[stage], before = max(some) - before, max(some)
     return seconds
 
 
@@ -48,8 +48,8 @@ def main() -> None:
     texts = []
     for folder in options.folders:
         seconds = stage_seconds(folder)
-        told = ", ".join(f"{stage} {own / 60:.1f}" for stage, own in seconds.items())
-        print(f"{folder.name}: {sum(seconds.values()) / 60:.1f} minutes in all: {told}")
+        minutes = ", ".join(f"{stage} {each / 60:.1f}" for stage, each in seconds.items())
+        print(f"{folder.name}: {sum(seconds.values()) / 60:.1f} minutes in all: {minutes}")
         content[folder.name] = {"seconds": seconds, **json.loads((folder / "table.json").read_text())}
         texts.append((folder / "table.md").read_text())
     (machine.RESULTS / "paper.md").write_text("\n".join(texts))

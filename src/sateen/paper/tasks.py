@@ -23,6 +23,7 @@ __all__ = ["QuestionTasks", "prediction_content", "prediction_from", "question_t
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Sets: TypeAlias = Mapping[str, st.Observations]  # by function
 Truth: TypeAlias = Mapping[str, FloatArray]
+Needed: TypeAlias = "tuple[Task[Sets], Task[Sets], Task[Truth]]"  # by a fit: training, test and truth
 _Value = TypeVar("_Value")
 _LEVEL: Final = 0.9
 _CONFIDENCE: Final = 0.95
@@ -110,29 +111,16 @@ class _Maker:
         )
 
     def fit(
-        self,
-        function: str,
-        learner: str,
-        settings: str,
-        number: int,
-        sets: tuple[Task[Sets], Task[Sets], Task[Truth]],
-        *,
-        keep: bool,
+        self, function: str, learner: str, settings: str, number: int, needs: Needed, *, keep: bool
     ) -> Task[Fit | str]:
         """One training and its score, or why the learner refuses; with `keep`, the posterior is kept too."""
-        train, test, truth = sets
+        (train, test, truth), name = needs, learner + settings
 
         def make(context: RunContext) -> Save:
-            training = train.value()[function]
+            data = train.value()[function]
             start = time.perf_counter()
             try:
-                posterior = st.learn(
-                    training,
-                    learner + settings,
-                    seed=number,
-                    progress=context.progress,
-                    checkpoint=context.checkpoint,
-                )
+                posterior = st.learn(data, name, seed=number, progress=context.progress, checkpoint=context.checkpoint)
             except st.InputError as error:
                 if keep:
                     raise  # what comes after needs the posterior
@@ -176,11 +164,11 @@ class _Maker:
             {"settings": settings},
             make,
             read=read,
-            needs=sets,
+            needs=needs,
             extra=[_ARRAYS] if keep else [],
             stage="fits",
             parallel=True,
-            seconds=fit_seconds(self.question, learner + settings, self.cores),
+            seconds=fit_seconds(self.question, name, self.cores),
         )
 
     def with_lift(self, tasks: QuestionTasks, number: int) -> QuestionTasks:
