@@ -96,7 +96,7 @@ def rows() -> list[Row]:
 
     def planned(confidence: float | None) -> Any:
         def make(posterior: st.Posterior, m: int, level: float) -> Any:
-            plan = st.plan(posterior, budget=HELD_OUT * m, level=level, confidence=confidence, seed=0)
+            plan = st.plan(posterior, budget=HELD_OUT * m, level=level, confidence=confidence, seed=1)
             keywords = {"plan": plan, "normaliser": plan.normaliser}
             return lambda draw: st.calibrate(posterior, draw(plan.points, plan.runs), **keywords)
 
@@ -213,13 +213,13 @@ def plans(problems: tuple[str, ...], calibrations: int) -> list[dict[str, Any]]:
         where = problem.space.uniform(1000, seed=77)
         for claim, confidence in (("marginal", None), ("pac", CONFIDENCE)):
             began = time.process_time()
-            plan = st.plan(posterior, budget=20_000, confidence=confidence, seed=0)
+            plan = st.plan(posterior, budget=20_000, confidence=confidence, seed=1)
             planning = time.process_time() - began
             obtained = []
             for number in range(calibrations):
                 seed = 100_000 + 1000 * problems.index(name) + 100 * (confidence is None) + number
                 points = problem.space.uniform(plan.points, seed=seed)
-                held_out = st.observe(problem.model, problem.formula, points, plan.runs, seed=seed)
+                held_out = st.observe(problem.question.model, problem.formula, points, plan.runs, seed=seed)
                 guarded = st.calibrate(posterior, held_out, plan=plan, normaliser=plan.normaliser)
                 obtained.append(float(guarded.predict(where).width.mean()))
             low, high = plan.likely

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.prediction import Claim, Posterior
 from sateen.core.registry import call_provider
-from sateen.core.types import Arrays, File
+from sateen.core.types import Arrays, Content, File
 from sateen.files.container import write_container
 from sateen.guarantee.conformal import Threshold
 from sateen.guarantee.guarantee import Guarantee
@@ -22,7 +22,6 @@ __all__ = ["KIND", "VERSION", "read_guarantee", "write_guarantee"]
 
 KIND: Final = "guarantee"
 VERSION: Final = 2
-Content: TypeAlias = Mapping[str, Any]  # plain data, as JSON gives it
 _WITHIN: Final = "posterior/"  # begins the name of every array that is the posterior's
 _THRESHOLD: Final = "threshold"  # an array, for it may be infinite, which JSON cannot represent
 

@@ -1,7 +1,7 @@
 """Normalisers: what scores are divided by, so that intervals are wide where f is difficult to predict.
 
-Any positive function of θ that the training alone has fixed keeps the guarantee; a good one makes the intervals narrow.
-`NORMALISERS` is the one table of them, by name.
+A normaliser is any positive function of θ that the training alone has fixed: every one keeps the guarantee, and a good
+one makes the intervals narrow. `NORMALISERS` is the one table of them, by name.
 """
 
 from __future__ import annotations
