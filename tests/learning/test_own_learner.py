@@ -248,6 +248,15 @@ def test_a_setting_that_no_file_keeps_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_class_that_no_file_can_name_is_refused(tmp_path: Path) -> None:
+    class Hidden(Bare):
+        pass
+
+    posterior = st.learn(observed(LINE, 10, 5, 1), learner=Hidden(), seed=1)
+    with pytest.raises(st.InputError, match=r"Hidden, a class inside a function; move it out"):
+        posterior.save(tmp_path / "hidden.safetensors")
+
+
 def test_a_posterior_that_does_not_say_what_it_learned_from_still_predicts() -> None:
     posterior = complete(BareBelief(LINE, 0.4))
     assert training_of(posterior) is None

@@ -119,7 +119,10 @@ def _refit_content(posterior: FullPosterior) -> dict[str, object]:
         remedy = "fit it by st.learn(observations, learner=..., seed=...), or give its class a `save`"
         raise InputError(f"the posterior {posterior.kind} does not say with which seed it was fitted; {remedy}")
     learner = posterior.recipe
-    return {"learner": learner_name(learner), "settings": settings_content(learner), "seed": seed}
+    settings, name = settings_content(learner), learner_name(learner)
+    if "<locals>" in name:
+        raise InputError(f"no file can name the learner {name}, a class inside a function; move it out of the function")
+    return {"learner": name, "settings": settings, "seed": seed}
 
 
 def _refitted(content: Mapping[str, Any], counts: Arrays) -> FullPosterior:
