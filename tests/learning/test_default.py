@@ -7,6 +7,7 @@ import pytest
 
 import sateen as st
 from sateen.core.progress import SILENT
+from sateen.learning import default
 from sateen.learning.default import _chosen
 
 
@@ -42,11 +43,35 @@ def test_points_without_a_decided_run_do_not_count() -> None:
     assert reason.startswith("0 points")
 
 
-@pytest.mark.slow
-def test_between_them_held_out_counts_decide() -> None:
+@pytest.mark.parametrize(
+    ("process", "network", "recipe"),
+    [(-2.0, -2.5, st.SVIGP()), (-2.5, -2.0, st.LaplaceNet())],
+    ids=["process", "network"],
+)
+def test_between_them_held_out_counts_decide(
+    process: float, network: float, recipe: st.Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {"the Gaussian process": process, "the network": network}
+    monkeypatch.setattr(default, "_held_out_scores", lambda recipes, *_: {name: scores[name] for name in recipes})
     found, reason = _chosen(counted(5, 300), 1, SILENT)
-    assert isinstance(found, st.SVIGP)  # f is a straight line, which suits it
-    assert "the Gaussian process predicts held-out counts better, by" in reason
+    assert found == recipe
+    assert reason.endswith(
+        f"{max(scores, key=scores.__getitem__)} predicts held-out counts better, by 0.5 nats a point"
+    )
+
+
+def test_the_better_of_two_recipes_predicts_held_out_counts_better() -> None:
+    good = st.SVIGP(inducing=30)
+    rough = st.SVIGP(inducing=30, inputs="linear", length_scales=0.02, variance=1.0)  # sees no further than a point
+    scores = default._held_out_scores({"good": good, "rough": rough}, counted(2, 200), 1, SILENT)
+    assert scores["good"] > scores["rough"] + 1.0
+
+
+@pytest.mark.slow
+def test_the_process_and_the_network_are_compared_by_fits() -> None:
+    found, reason = _chosen(counted(5, 300), 1, SILENT)
+    named = "the Gaussian process" if isinstance(found, st.SVIGP) else "the network"
+    assert f"{named} predicts held-out counts better, by" in reason
 
 
 def test_the_notes_say_what_was_taken_and_what_was_left_out() -> None:

@@ -327,8 +327,8 @@ def test_splits_that_leave_nothing_are_refused():
         ({"length_scales": -1.0}, "length_scales is a positive number"),
         ({"length_scales": (1.0, 0.0)}, "length_scales is a positive number"),
         ({"length_scales": "long"}, "length_scales is a positive number"),
-        ({"variance": 0.0}, "variance is a positive number"),
-        ({"variance": True}, "variance is a positive number"),
+        ({"variance": 0.0}, "variance is a number above 0"),
+        ({"variance": True}, "variance is a number above 0"),
         ({"inducing": 2.5}, "inducing is a whole number"),
     ],
 )
