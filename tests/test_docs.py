@@ -168,7 +168,7 @@ def test_the_main_command_of_the_readme_runs_the_first_study(desk: Path) -> None
     assert line == "run examples/sir.toml"
     done = CliRunner().invoke(main, [*shlex.split(line), "--dry-run"])
     assert done.exit_code == 0, done.output
-    assert tuple(sateen.Study.load("examples/sir.toml").methods) == ("svi-gp", "ep-gp", "svi-bnn")
+    assert tuple(sateen.Study.load("examples/sir.toml").learners) == ("svi-gp", "ep-gp", "svi-bnn")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

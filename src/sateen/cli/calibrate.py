@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import sateen as st
 from sateen.cli import options as shared
-from sateen.cli.learned import guarantee_content
+from sateen.cli.learned import learned_content
 from sateen.cli.output import draw, show
 from sateen.cli.progress import Bar
-from sateen.cli.sources import keeping, load_observations, load_posterior, reading, write_observations
-from sateen.core.errors import InputError, ModelWarning, SateenError
+from sateen.cli.sources import (
+    keeping,
+    load_observations,
+    load_posterior,
+    quiet_warnings,
+    reading,
+    write_observations,
+)
+from sateen.core.errors import InputError, SateenError
 from sateen.core.text import percent
 from sateen.guarantee.methods import METHODS
 from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
@@ -81,33 +87,23 @@ class CalibrateOptions:
         """The option that gives the plan, if one does."""
         return next((f"--{name}" for name in ("width", "budget") if getattr(self, name) is not None), "--plan")
 
+    @property
+    def goal(self) -> dict[str, Any]:
+        """What a plan and a calibration are both asked for."""
+        goal = {"level": self.level, "confidence": self.confidence}
+        return {**goal, "marginal": self.marginal, "normaliser": self.normaliser}
+
     def request(self, plan: st.Plan | PlanRequest | None) -> CalibrateRequest:
         """What the guarantee shall be."""
         return CalibrateRequest.of(
-            self.method,
-            level=self.level,
-            confidence=self.confidence,
-            marginal=self.marginal,
-            rank=self.rank,
-            normaliser=self.normaliser,
-            split=self.split,
-            plan=plan,
-            allow_trivial=self.allow_trivial,
+            self.method, rank=self.rank, split=self.split, plan=plan, allow_trivial=self.allow_trivial, **self.goal
         )
 
     def plan_request(self) -> PlanRequest | None:
         """The plan to make, if one is asked for."""
         if self.width is None and self.budget is None:
             return None
-        return PlanRequest.of(
-            width=self.width,
-            budget=self.budget,
-            level=self.level,
-            confidence=self.confidence,
-            marginal=self.marginal,
-            normaliser=self.normaliser,
-            seed=_PLAN_SEED,
-        )
+        return PlanRequest.of(width=self.width, budget=self.budget, seed=_PLAN_SEED, **self.goal)
 
 
 @click.command()
@@ -254,8 +250,7 @@ def _question(training: st.Observations) -> tuple[st.Model, st.Formula]:
         why = f"it was a {text}" if text.startswith("black box") else "its model cannot be read back from its text"
     if isinstance(text, str) and isinstance(asked, str):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ModelWarning)
+            with quiet_warnings():
                 model = st.Model.parse(text)
             formula = st.stl(asked, end=end)
         except SateenError:
@@ -303,7 +298,7 @@ def _show(options: CalibrateOptions, plan: st.Plan | None, guarantee: st.Guarant
 
     def content() -> dict[str, object]:
         about: dict[str, object] = {"file": options.file, "held_out": options.held_out, "seed": seed}
-        about |= {"plan": plan and plan.content(), **guarantee_content(guarantee)}
+        about |= {"plan": plan and plan.content(), **learned_content(guarantee)}
         about |= {"mean_width": width, "credible_width": believed, "files": files}
         error = {"value": bound.value, "empirical": bound.empirical, "claim": bound.claim.content()}
         return {**about, "error_bound": error}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 import sateen as st
-from sateen.cli.learned import guarantee_content, guarantee_lines, learned_content, learned_lines
+from sateen.cli.learned import learned_content, learned_lines
 from sateen.cli.options import CONST, JSON
-from sateen.cli.output import number, range_text, show, sure_text, table
+from sateen.cli.output import number, range_text, show, table
 from sateen.cli.sources import (
     PROPERTY_SUFFIXES,
     Source,
@@ -24,6 +24,7 @@ from sateen.cli.sources import (
     text_in,
 )
 from sateen.core.errors import FormulaError
+from sateen.core.text import percent
 
 if TYPE_CHECKING:
     from sateen.language.expression import Expression
@@ -69,12 +70,8 @@ def inspect(model: str, constants: Mapping[str, float], properties: str | None, 
         )
     elif suffix.endswith(".safetensors"):
         loaded = load_learned(model)
-        if isinstance(loaded, st.Guarantee):
-            about = {"file": model, "kind": "guarantee"}
-            show(as_json, lambda: {**about, **guarantee_content(loaded)}, lambda: guarantee_lines(loaded))
-        else:
-            about = {"file": model, "kind": "posterior"}
-            show(as_json, lambda: {**about, **learned_content(loaded)}, lambda: learned_lines(loaded))
+        about = {"file": model, "kind": "guarantee" if isinstance(loaded, st.Guarantee) else "posterior"}
+        show(as_json, lambda: {**about, **learned_content(loaded)}, lambda: learned_lines(loaded))
     elif suffix.endswith(PROPERTY_SUFFIXES):
         asked = _properties_alone(model)
         show(as_json, lambda: {"file": model, **asked}, lambda: _lines(asked))
@@ -114,7 +111,9 @@ def _study_rows(study: st.Study) -> Iterator[tuple[str, str]]:
             "calibrate",
             f"{cost.budget:,} runs" if cost.budget else f"for the width {cost.width}" if cost.width else fixed,
         )
-        yield "guarantee", f"{guarantee.method} of {guarantee.of}, {sure_text(guarantee.level, guarantee.confidence)}"
+        confidence = guarantee.confidence
+        sure = "on average" if confidence is None else f"with confidence {percent(confidence)}"
+        yield "guarantee", f"{guarantee.method} of {guarantee.of}, {percent(guarantee.level)} {sure}"
     yield "result", str(study.folder)
 
 

@@ -18,6 +18,7 @@ from sateen.cli.sources import keeping, load_model, load_observations, read_prop
 from sateen.core.errors import InputError
 from sateen.core.seeds import stream_seed
 from sateen.learning.registry import LEARNERS, make_learner
+from sateen.study.spec import Design, DesignName
 
 if TYPE_CHECKING:
     from sateen.core.prediction import Learner
@@ -106,7 +107,7 @@ def learn(
     at: Mapping[str, float],
     constants: Mapping[str, float],
     end: float | None,
-    design: str,
+    design: DesignName,
     points: int,
     runs: int,
     max_events: int,
@@ -147,7 +148,9 @@ def learn(
             raise click.UsageError("what varies? Give each parameter its range, as in --vary beta=0.005:0.3")
         shared.check_once(vary, at)
         model = load_model(source, constants)
-        chosen_points = _designed(st.Space({**vary, **at}), design, points, stream_seed(seed, "training points"))
+        chosen_points = Design(points, runs, design).drawn(
+            st.Space({**vary, **at}), stream_seed(seed, "training points")
+        )
         formula = read_property(model, model.model.values(chosen_points[0]), text, end).formula
         with keeping(observations):
             observed = st.observe(
@@ -180,13 +183,6 @@ def learn(
     )
     if posterior.record.interrupted:
         raise KeyboardInterrupt
-
-
-def _designed(space: st.Space, design: str, count: int, seed: int) -> st.Points:
-    if design == "grid":
-        return space.grid(count)
-    points: st.Points = getattr(space, design)(count, seed=seed)
-    return points
 
 
 def learner_of(name: str, settings: Mapping[str, str]) -> Learner:

@@ -13,11 +13,17 @@ from sateen.core.text import values_text
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
 
-__all__ = ["guarantee_content", "guarantee_lines", "learned_content", "learned_lines"]
+__all__ = ["learned_content", "learned_lines"]
 
 
-def learned_lines(posterior: FullPosterior) -> Iterator[str]:
-    """From what and by what it was learned, whether the fit converged, and which parameters matter."""
+def learned_lines(learned: FullPosterior | st.Guarantee) -> Iterator[str]:
+    """From what and by what it was learned, whether the fit converged, and which parameters matter.
+
+    Of a guarantee first what it promises, and how it was made.
+    """
+    if isinstance(learned, st.Guarantee):
+        yield from (f"{learned.method}: {learned.claim}", str(learned.calibration), "")
+    posterior = _posterior(learned)
     yield str(posterior.training.observations)[1:-1]
     ranges = [f"{name} {range_text(range_)}" for name, range_ in posterior.space.ranges.items()]
     fixed = values_text(posterior.space.fixed)
@@ -36,10 +42,14 @@ def learned_lines(posterior: FullPosterior) -> Iterator[str]:
     yield str(_claim(posterior))
 
 
-def learned_content(posterior: FullPosterior) -> dict[str, object]:
+def learned_content(learned: FullPosterior | st.Guarantee) -> dict[str, object]:
     """The same as plain data."""
     from sateen.learning.registry import settings_content
 
+    posterior = _posterior(learned)
+    if isinstance(learned, st.Guarantee):
+        about = {"method": learned.method, "claim": learned.claim.content()}
+        return {**about, "calibration": asdict(learned.calibration), "posterior": learned_content(posterior)}
     observed, record = posterior.training.observations, posterior.record
     return {
         "learner": posterior.kind,
@@ -66,25 +76,10 @@ def learned_content(posterior: FullPosterior) -> dict[str, object]:
     }
 
 
-def guarantee_lines(guarantee: st.Guarantee) -> Iterator[str]:
-    """What a guarantee promises, how it was made, and what its posterior is."""
-    yield f"{guarantee.method}: {guarantee.claim}"
-    yield str(guarantee.calibration)
-    yield ""
-    yield from learned_lines(_posterior(guarantee))
-
-
-def guarantee_content(guarantee: st.Guarantee) -> dict[str, object]:
-    """The same as plain data."""
-    about = {"method": guarantee.method, "claim": guarantee.claim.content()}
-    calibration = asdict(guarantee.calibration)
-    return {**about, "calibration": calibration, "posterior": learned_content(_posterior(guarantee))}
-
-
-def _posterior(guarantee: st.Guarantee) -> FullPosterior:
+def _posterior(learned: FullPosterior | st.Guarantee) -> FullPosterior:
     from sateen.core.posterior import complete
 
-    return complete(guarantee.posterior)
+    return complete(learned.posterior) if isinstance(learned, st.Guarantee) else learned
 
 
 def _settings(recipe: st.Learner) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 
 from sateen.core.errors import InputError
-from sateen.core.text import duration_text, number_text, percent
+from sateen.core.text import duration_text, number_text
 
 if TYPE_CHECKING:
     import sateen as st
@@ -28,7 +28,6 @@ __all__ = [
     "say",
     "shortened",
     "show",
-    "sure_text",
     "table",
     "warn",
     "write_run",
@@ -82,11 +81,6 @@ def number(value: float | str) -> str:
 def range_text(range_: st.Range) -> str:
     """A range of a parameter in words."""
     return f"in {range_}" + " on a log scale" * (range_.scale == "log")
-
-
-def sure_text(level: float, confidence: float | None) -> str:
-    """A level with its confidence; None is a guarantee on average."""
-    return f"{percent(level)} " + ("on average" if confidence is None else f"with confidence {percent(confidence)}")
 
 
 def table(

@@ -40,6 +40,7 @@ __all__ = [
     "load_posterior",
     "load_study",
     "properties_in",
+    "quiet_warnings",
     "read_property",
     "reading",
     "text_in",
@@ -69,7 +70,7 @@ def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({}))
     """The model in a file, with its warnings on stderr. Constants that it does not declare are kept for properties."""
     from sateen.model.prism import load_prism
 
-    with _warnings_later():
+    with quiet_warnings():
         if not _is_prism(file):
             model = st.Model.load(file)
             source = Source(file, model, _scope(model), constants)
@@ -89,7 +90,7 @@ def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({}))
 
 def load_study(file: str) -> st.Study:
     """The study in a file, with the warnings about its model on stderr."""
-    with _warnings_later():
+    with quiet_warnings():
         study = st.Study.load(file)
     for doubt in getattr(study.model, "warnings", ()):
         warn(doubt)
@@ -97,8 +98,8 @@ def load_study(file: str) -> st.Study:
 
 
 @contextmanager
-def _warnings_later() -> Iterator[None]:
-    """The model keeps its warnings, which are printed once it is read."""
+def quiet_warnings() -> Iterator[None]:
+    """Python's warnings about a model are left out; the model keeps them, to be printed once it is read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)
         yield
@@ -132,22 +133,18 @@ def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Ob
         with open(file, "rb") as stream:
             start = stream.read(9)
         if start[8:] != b"{" and not start.startswith(b"PK"):
-            return _read_table(file, st.Space(space) if space else None)
+            try:
+                return st.Observations.from_csv(file, st.Space(space) if space else None)
+            except InputError as error:
+                if error.argument != "extrapolate":
+                    raise
+                raise InputError(error.message, remedy="move it inside or widen its range in --space") from None
         if space:
             raise click.UsageError(f"--space: {file} has its own space")
         loaded = st.load(file)
     if not isinstance(loaded, st.Observations):
         raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
     return loaded
-
-
-def _read_table(file: str, space: st.Space | None) -> st.Observations:
-    try:
-        return st.Observations.from_csv(file, space)
-    except InputError as error:
-        if error.argument != "extrapolate":
-            raise
-        raise InputError(error.message, remedy="move it inside or widen its range in --space") from None
 
 
 def write_observations(observations: st.Observations, file: str) -> None:
