@@ -11,17 +11,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sateen.cli import main
+import command_line
 
 TRIED = ("--share", "0.02", "--seeds", "1", "--workers", "1")
 
 
 def sateen(*arguments: str | Path, code: int = 0) -> Result:
-    done = CliRunner().invoke(main, ["paper", *map(str, arguments)])
-    assert done.exit_code == code, done.output
-    return done
+    return command_line.sateen("paper", *arguments, code=code)
 
 
 def test_a_configuration_is_told_as_text_markdown_latex_json_and_a_figure(tmp_path: Path):

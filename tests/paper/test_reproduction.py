@@ -198,9 +198,8 @@ def timeless(findings: Findings) -> list[dict]:
 
 def test_two_workers_find_the_same_and_go_on_after_ctrl_c(done: Reproduction, tmp_path: Path, folder: Path):
     with pytest.raises(Interrupted, match="run the same again to go on"):
-        Reproduction(
-            ["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Watcher(at=7)
-        ).run()  # while two fits are made
+        # While two fits are made.
+        Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Watcher(at=7)).run()
     work = Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2})
     assert {"fits", "plans of calibrations"} <= {task.stage for task in work.pipeline.pending()}
     found, wanted = work.run(), done.run()
