@@ -11,9 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 import command_line
+from sateen.cli import main
 
 TRIED = ("--share", "0.02", "--seeds", "1", "--workers", "1")
 
