@@ -10,10 +10,10 @@ from graphlib import CycleError, TopologicalSorter
 from sateen.core.errors import InputError, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
-from sateen.language.prism_syntax import FUNCTIONS, Term
+from sateen.language.prism_syntax import FUNCTIONS, Named, Term
 from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name, without_value
 from sateen.model.model import Variable
-from sateen.model.prism_text import Declared, Module, Named, Program, Renamed
+from sateen.model.prism_text import Declared, Module, Program, Renamed
 
 __all__ = ["Copy", "Names"]
 
@@ -58,11 +58,6 @@ class Names:
         if made.kind != "bool":
             raise Mistake(f"{rule}, and this is a number", term.position, "compare it with something")
         return made
-
-    def owner(self, name: str) -> str | None:
-        """The module that a variable belongs to; None if it is global."""
-        copy = self.declared[name][1]
-        return None if copy is None else copy.name
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """The constants among some names, and those that they read, by way of others too."""
