@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
 from sateen.core.errors import ExpressionError, TextError
-from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation, joined
+from sateen.language.expression import FUNCTIONS, Boolean, Expression, Name, Number, Operation, joined
 
 __all__ = [
     "ARITHMETIC",
@@ -288,26 +288,14 @@ def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:
 
 
 def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None:
-    """Refuses a tree with a constant part that is infinite or undefined; each such part is worked out once."""
-    for part in _constant_parts(root):
-        if not math.isfinite(part.evaluate({})):
+    """Refuses a tree with a constant part that is infinite or undefined; each largest such part is worked out once."""
+    waiting = [root]
+    while waiting:
+        part = waiting.pop()
+        if part.names:
+            waiting.extend(reversed(part.children))
+        elif not math.isfinite(part.evaluate({})):
             raise error(f"{_short(str(part))} is not a finite number", text)
-
-
-def _constant_parts(root: Expression) -> list[Expression]:
-    """The largest parts of a tree that read no name."""
-    parts: list[Expression] = []
-
-    def constant(node: Expression) -> bool:
-        if isinstance(node, Name | Delayed):
-            return False
-        still = [child for child in node.children if constant(child)]
-        if len(still) == len(node.children):
-            return True
-        parts.extend(still)
-        return False
-
-    return [root] if constant(root) else parts
 
 
 def _short(text: str) -> str:

@@ -13,8 +13,8 @@ from typing import Final
 from sateen.core.errors import ModelError
 from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
-from sateen.model.sbml_elements import Source
 from sateen.model.sbml_math import Element
+from sateen.model.sbml_names import Source
 from sateen.model.sbml_safety import line_start
 
 __all__ = ["MAX_CHARACTERS", "READER", "read_antimony"]
