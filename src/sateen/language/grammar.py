@@ -34,6 +34,7 @@ __all__ = [
     "parse_expression",
     "pointed",
     "refuse_overflow",
+    "refuse_oversized",
 ]
 
 _T = TypeVar("_T")
@@ -193,20 +194,13 @@ class Language:
 
     def read(self, text: str, start: str) -> Any:
         """The tree of `text`, or this language's error with a caret."""
-        self.refuse_oversized(text)
+        refuse_oversized(text, self.error, self.noun, self.most)
         self._refuse_deep(text)
         with pointed(text, self.error):
             try:
                 return _table(self).parse(text, start=start)
             except UnexpectedInput as unexpected:
                 raise self._pointed(unexpected, text) from None
-
-    def refuse_oversized(self, text: str) -> None:
-        """Refuses what is no text, or has too many characters to be read."""
-        if not isinstance(text, str):
-            raise self.error(f"{self.noun} is written as text, not as {type(text).__name__}")
-        if len(text) > self.most:
-            raise self.error(f"{self.noun} of {len(text):,} characters; at most {self.most:,} are read")
 
     def _refuse_deep(self, text: str) -> None:
         if not text.strip():
@@ -234,6 +228,14 @@ class Language:
             return self.error(message, text, unmatched)
         message, remedy = self.hint(token, last, text) or _shared_hint(token, last) or (usual, "")
         return self.error(message, text, position, remedy)
+
+
+def refuse_oversized(text: str, error: type[TextError], noun: str, most: int) -> None:
+    """Refuses what is no text, or has too many characters to be read."""
+    if not isinstance(text, str):
+        raise error(f"{noun} is written as text, not as {type(text).__name__}")
+    if len(text) > most:
+        raise error(f"{noun} of {len(text):,} characters; at most {most:,} are read")
 
 
 @cache

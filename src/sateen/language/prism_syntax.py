@@ -8,6 +8,7 @@ expressions of them. Operators bind as in PRISM, loosest first: `? :`, `=>`, `<=
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -127,6 +128,11 @@ class Defined(Named):
     value: Term | None
 
 
+def _leaf(symbol: str) -> Callable[[TermBuilder, Token], Term]:
+    """The method of TermBuilder for a rule that is one token."""
+    return lambda _builder, token: Term(symbol, token.start_pos or 0, text=token.strip('"'))
+
+
 @v_args(inline=True)
 class TermBuilder(TreeBuilder[Term]):
     """The Term, or the definition, of each rule of EXPRESSIONS."""
@@ -141,9 +147,7 @@ class TermBuilder(TreeBuilder[Term]):
     unequal = applied("!=")
     times = applied("*")
     over = applied("/")
-
-    def number(self, token: Token) -> Term:
-        return Term("number", token.start_pos or 0, text=str(token))
+    number, truth, label = map(_leaf, ("number", "truth", "label"))
 
     def name(self, token: Token) -> Term:
         return Term("name", token.start_pos or 0, text=self.checked(token))
@@ -154,12 +158,6 @@ class TermBuilder(TreeBuilder[Term]):
         if token in _RESERVED:
             raise Mistake(f"{token} is a reserved word of PRISM", position, "choose another name")
         return self.short_enough(str(token), position)
-
-    def truth(self, token: Token) -> Term:
-        return Term("truth", token.start_pos or 0, text=str(token))
-
-    def label(self, token: Token) -> Term:
-        return Term("label", token.start_pos or 0, text=token.strip('"'))
 
     def compared(self, left: Term, symbol: Token, right: Term) -> Term:
         return self.term(str(symbol), left, right)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from lark import Token, Tree, v_args
 
 from sateen.core.errors import ModelError
-from sateen.language.grammar import Language, Mistake, pointed
+from sateen.language.grammar import Language, Mistake, pointed, refuse_oversized
 from sateen.language.prism_syntax import (
     EXPRESSIONS,
     FUNCTIONS,
@@ -103,7 +103,7 @@ class Program:
 
 def parse_program(text: str) -> Program:
     """The parts of a model; ModelError, with a caret, where the text is no model or has what is not supported."""
-    _PROGRAMS.refuse_oversized(text)
+    refuse_oversized(text, ModelError, "a model", MAX_CHARACTERS)
     with pointed(text, ModelError):
         body, rewards = _without_blocks(without_comments(text), "rewards")
         body, systems = _without_blocks(body, "system")

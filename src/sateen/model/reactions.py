@@ -25,6 +25,7 @@ from typing import Final, TypeAlias
 
 from sateen.core.errors import ModelError, ModelWarning, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name
+from sateen.language.grammar import refuse_oversized
 from sateen.model.checks import consumption_faults, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
 from sateen.model.reactions_text import NAME, Piece, lines_of, mass_action
@@ -45,10 +46,7 @@ _KINDS: Final = ("species", "real", "constant", "parameter")
 
 def read_reactions(text: str) -> Model:
     """The model that `text` describes, checked; doubts are given as ModelWarning and kept in `model.warnings`."""
-    if not isinstance(text, str):
-        raise ModelError(f"a model is written as text, not as {type(text).__name__}")
-    if len(text) > MAX_CHARACTERS:
-        raise ModelError(f"a model of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+    refuse_oversized(text, ModelError, "a model", MAX_CHARACTERS)
     reader = _Reader(text)
     for line in lines_of(text):
         reader.line(line)

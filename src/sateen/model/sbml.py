@@ -23,7 +23,7 @@ from sateen.model.checks import consumption_fault, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
 from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, sum_of
 from sateen.model.sbml_names import Names, Source, listed, local_parameters, whole
-from sateen.model.sbml_safety import line_start, safe_header
+from sateen.model.sbml_safety import first_character, safe_header
 
 __all__ = ["SbmlModel", "read_sbml"]
 
@@ -48,24 +48,24 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     `origin` is the text it was made from, if it was made by a program: errors point there, and an arrow that is called
     reversible is believed only if the rate says so too.
     """
-    header = safe_header(text)
-    source = origin or Source(text, lambda element: _first_character(text, element.getLine()))
+    packages, reversible = safe_header(text)
+    source = origin or Source(text, lambda element: first_character(text, element.getLine()))
     file = _document(text, source).getModel()
     names = Names(file, source)
     if not names.species:
         source.fail("this model has no species", file)
     if not names.reactions:
         source.fail("this model has no reactions", file)
-    transitions = _transitions(names, file, header.reversible if origin is None else frozenset())
+    transitions = _transitions(names, file, reversible if origin is None else frozenset())
     events = _events(names, file)
     variables = _variables(names)
     if not variables:
         source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", file)
     rules = {name: rule for name, rule in names.moving_rules().items() if SBML_TIME.name not in rule.names}
     read = names_read(variables, transitions, events).union(*(rule.names for rule in rules.values()))
-    packages = [f"the package {name} is not read" for name in header.packages]
     doubts = list(_doubts(names, transitions))
-    remarks = (*packages, *_remarks(file, source, names, rules), *doubts)
+    unread = (f"the package {name} is not read" for name in packages)
+    remarks = (*unread, *_remarks(file, source, names, rules), *doubts)
     model = Model(variables, transitions, tuple(_parameters(names)), _constants(names, read), events, remarks)
     _check_start(model, names)
     for doubt in doubts:
@@ -146,12 +146,6 @@ def _doubts(names: Names, transitions: tuple[Transition, ...]) -> Iterator[str]:
             names.fail(message, reaction.getKineticLaw())
         if (fault := consumption_fault(transition)) is not None:
             yield names.source.note(f"{fault.message}; {fault.remedy}", reaction)
-
-
-def _first_character(text: str, line: int) -> int:
-    """Where the first character of a line that is not a space stands."""
-    start = line_start(text, max(line, 1))
-    return start + len(text[start:]) - len(text[start:].lstrip())
 
 
 def _transitions(names: Names, model: Element, reversible: frozenset[str]) -> tuple[Transition, ...]:
