@@ -19,7 +19,7 @@ import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
 from sateen.core.text import number_text
-from sateen.language.expression import COMPARISONS, Expression, Name, Operation, Value, is_condition
+from sateen.language.expression import COMPARISONS, Expression, Name, Operation, Value, in_order, is_condition
 from sateen.model.readers import READERS, load_model, save_model
 from sateen.model.written import written
 
@@ -154,20 +154,15 @@ class Event:
         return tuple(dict.fromkeys(self._clock_sides()))
 
     def _clock_sides(self) -> list[Expression]:
-        clock, sides, waiting = Name(CLOCK), list[Expression](), [self.trigger]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, Operation) and node.symbol in COMPARISONS and clock in node.operands:
-                side = node.operands[1] if node.operands[0] == clock else node.operands[0]
-                sides.append(side)
-                waiting += [clock] if CLOCK in side.names else []
-            elif node == clock:
-                raise ModelError(
-                    f"the event {self.name} reads the time within {self.trigger}",
-                    remedy="the time stands alone on one side of a comparison: time >= 25",
-                )
-            else:
-                waiting.extend(reversed(node.children))
+        clock, nodes = Name(CLOCK), list(in_order(self.trigger))
+        comparisons = [node for node in nodes if isinstance(node, Operation) and node.symbol in COMPARISONS]
+        pairs = [node.operands for node in comparisons if clock in node.operands]
+        sides = [right if left == clock else left for left, right in pairs]
+        if nodes.count(clock) > len(sides) or any(CLOCK in side.names for side in sides):
+            raise ModelError(
+                f"the event {self.name} reads the time within {self.trigger}",
+                remedy="the time stands alone on one side of a comparison: time >= 25",
+            )
         return sides
 
 

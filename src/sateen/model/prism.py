@@ -21,7 +21,7 @@ from typing import Final
 from sateen.core.errors import ModelError
 from sateen.language.expression import Boolean, Expression, Name, Number, Operation, joined, joined_parts, literal_value
 from sateen.language.grammar import Mistake, pointed
-from sateen.language.prism_syntax import Defined, Kind, Term
+from sateen.language.prism_syntax import Kind, Term
 from sateen.language.prism_types import Scope, Typed, check_kind
 from sateen.model.checks import negative_by_sign
 from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
@@ -123,7 +123,12 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
     meanings |= {each.name: names.read(Term("name", each.position, text=each.name)) for each in program.formulas}
     labels: dict[str, Typed] = {}
     for label in program.labels:
-        labels[label.name] = _label(names, label, labels)
+        assert label.value is not None
+        if label.name in labels:
+            raise Mistake(f'two labels are called "{label.name}"', label.position, "give one of them another name")
+        if label.name in ("init", "deadlock"):
+            raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
+        labels[label.name] = names.condition(label.value, None, "a label is a condition")
     undefined = [name for name in names.constants if name not in names.definitions]
     opened: dict[str, tuple[Kind, Expression | None]] = {
         name: (names.constants[name].kind, names.definitions.get(name))
@@ -138,15 +143,6 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
         MappingProxyType(opened),
         joined("and", starts),
     )
-
-
-def _label(names: Names, label: Defined, before: Mapping[str, Typed]) -> Typed:
-    assert label.value is not None
-    if label.name in before:
-        raise Mistake(f'two labels are called "{label.name}"', label.position, "give one of them another name")
-    if label.name in ("init", "deadlock"):
-        raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
-    return names.condition(label.value, None, "a label is a condition")
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,19 +173,19 @@ class Names:
             return 0, 1
         if declared.low is None or declared.high is None:
             return None, None
-        low, high = (self._bound(term, copy, f"the range of {name}") for term in (declared.low, declared.high))
+        noun, bounds = f"the range of {name}", []
+        for term in (declared.low, declared.high):
+            made = self._fixed(term, copy, noun)
+            check_kind(noun, "int", made, term)
+            needed = self.needed(made.expression.names)
+            for constant in self.constants:
+                if constant in needed and constant not in self.definitions:
+                    raise without_value(noun, constant, term)
+            bounds.append(int(closed_value(made, term, self.values, noun)))
+        low, high = bounds
         if low > high or max(abs(low), abs(high)) > LARGEST_WHOLE:
             raise Mistake(f"{name} has no value in the range [{low}..{high}]", declared.low.position)
         return low, high
-
-    def _bound(self, term: Term, copy: Copy | None, noun: str) -> int:
-        made = self._fixed(term, copy, noun)
-        check_kind(noun, "int", made, term)
-        needed = self.needed(made.expression.names)
-        for name in self.constants:
-            if name in needed and name not in self.definitions:
-                raise without_value(noun, name, term)
-        return int(closed_value(made, term, self.values, noun))
 
     def _check_once(self, program: Program) -> None:
         """Refuses a name that stands for two things."""

@@ -15,7 +15,7 @@ from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import parse_condition, parse_expression, pointed
 
-__all__ = ["NAME", "Piece", "lines_of", "mass_action"]
+__all__ = ["NAME", "WHEN", "Piece", "lines_of", "mass_action"]
 
 Bounds: TypeAlias = "tuple[int | None, int | None]"
 
@@ -26,7 +26,7 @@ _TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
 _TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
-_WHEN: Final = re.compile(r"\bwhen\b")
+WHEN: Final = re.compile(r"\bwhen\b")  # between a rate and its guard, or assignments and their trigger
 _INITIALLY: Final = re.compile(r"\binitially\b\s*(\w*)\s*$")
 
 
@@ -152,14 +152,9 @@ class Piece:
             self.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
         return int(digits)
 
-    def guarded(self) -> tuple[Piece, Expression | None]:
-        """The rate and the guard of `rate when guard`."""
-        rate, guard = self.cut(_WHEN)
-        return rate, None if guard is None else guard.expression(condition=True)
-
     def triggered(self) -> tuple[Piece, Piece, bool]:
         """The assignments and the trigger of `X := 50 when time >= 25`, and what `initially` says."""
-        assignments, trigger = self.cut(_WHEN)
+        assignments, trigger = self.cut(WHEN)
         if trigger is None:
             self.rest().fail("this event has no trigger", "write after when what makes it happen: when time >= 25")
         initially = True
