@@ -168,7 +168,7 @@ def _counts(model: st.Model) -> set[str]:
 
 def _described(model: st.Model) -> _Entries:
     """What the model says, as plain data: numbers where they are known, and text."""
-    from sateen.model.written import happens
+    from sateen.model.model import happens
 
     ranges = plausible_ranges(model)
     return {
