@@ -222,11 +222,10 @@ class Language:
             position = len(text.rstrip())
         before = list(_table(self).lex(text[:position]))
         last = before[-1] if before else None
-        usual = "the text ends too soon" if token is None else f"{_short(token)!r} cannot stand here"
         if (token is None or token == ")") and (unmatched := _unmatched_bracket(text)) is not None:
             message = f"this {text[unmatched]!r} is never {'opened' if text[unmatched] in ')]' else 'closed'}"
             return self.error(message, text, unmatched)
-        message, remedy = self.hint(token, last, text) or _shared_hint(token, last) or (usual, "")
+        message, remedy = self.hint(token, last, text) or _shared_hint(token, last)
         return self.error(message, text, position, remedy)
 
 
@@ -263,7 +262,7 @@ def _unmatched_bracket(text: str) -> int | None:
     return opened[-1] if opened else None
 
 
-def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str] | None:
+def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str]:
     """What the arithmetic of both languages can say of a token in the wrong place."""
     after_value = before is not None and before.type in ("NUMBER", "NAME", "QUOTED", "RPAR")
     if token is None:
@@ -277,7 +276,7 @@ def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str] |
         return f"an operator is missing before {_short(token)!r}", remedy
     if token.type == "COMPARISON" and before == "=":
         return "'=>' is not an operator", "write >= for 'at least'"
-    return None
+    return f"{_short(token)!r} cannot stand here", ""
 
 
 def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:

@@ -207,7 +207,6 @@ def without_comments(text: str) -> str:
 def prism_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What PRISM's languages can say of a token in the wrong place."""
     position = len(text) if token is None else token.start_pos or 0
-    written = text[position : position + 2]
     if token is not None and token.type == "STRANGE":
         if token == "#":
             return "# belongs to PRISM's preprocessor", "run prismpp on the file first, and read what it writes"
@@ -223,6 +222,6 @@ def prism_hint(token: Token | None, before: Token | None, text: str) -> tuple[st
         return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)}"
     if token is not None and str(token) in _RESERVED:
         return f"{token} cannot stand here", f"{token} is a reserved word of PRISM"
-    if written == "->" and before is not None and before.type == "_RSQB":
+    if text.startswith("->", position) and before is not None and before.type == "_RSQB":
         return "a command needs a guard before ->", "write true where it is always enabled"
     return None

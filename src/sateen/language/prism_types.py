@@ -28,7 +28,6 @@ __all__ = [
     "without_value",
 ]
 
-Lookup: TypeAlias = Callable[[Term], "Typed"]
 _Needs: TypeAlias = Literal["numbers", "conditions", "whole numbers", ""]  # "": the operation itself checks
 _Make: TypeAlias = "Callable[[Term, Sequence[Typed]], Typed]"
 
@@ -79,6 +78,7 @@ class Typed:
 
 _ONE: Final = Typed(Number(1.0), "int")
 _ZERO: Final = Typed(Number(0.0), "int")
+_HALF: Final = Typed(Number(0.5), "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Scope:
     initial: Expression
 
 
-def typed(term: Term, lookup: Lookup) -> Typed:
+def typed(term: Term, lookup: Callable[[Term], Typed]) -> Typed:
     """The typed expression of a Term; `lookup` knows its names and labels. What is wrong is a Mistake that points."""
     match term.symbol:
         case "number":
@@ -110,7 +110,14 @@ def typed(term: Term, lookup: Lookup) -> Typed:
         raise Mistake(f"{term.symbol} is an operator of time, and this is a condition on one moment", term.position)
     operands = [typed(operand, lookup) for operand in term.operands]
     needs, make = _OPERATIONS[term.symbol]
-    _check_operands(term, operands, needs)
+    for part, operand in zip(term.operands, operands, strict=True):
+        if needs and operand.kind not in _KINDS[needs]:
+            this, remedy = {
+                "numbers": ("true or false", ""),
+                "conditions": ("a number", "compare it with something"),
+                "whole numbers": (_A[operand.kind], "make it one with floor, ceil or round"),
+            }[needs]
+            raise Mistake(f"{term.symbol} needs {needs}, and this is {this}", part.position, remedy)
     made = make(term, operands)
     if made.size > _MOST_NODES or made.depth > MAX_DEPTH:
         measure = f"{MAX_DEPTH} levels of" if made.depth > MAX_DEPTH else f"{_MOST_NODES:,}"
@@ -176,17 +183,6 @@ def _made(symbol: str, kind: Kind, *operands: Typed) -> Typed:
     expression = Operation(symbol, tuple(operand.expression for operand in operands))
     size = 1 + sum(operand.size for operand in operands)
     return Typed(expression, kind, None, size, 1 + max(operand.depth for operand in operands))
-
-
-def _check_operands(term: Term, operands: Sequence[Typed], needs: _Needs) -> None:
-    for part, operand in zip(term.operands, operands, strict=True):
-        if needs and operand.kind not in _KINDS[needs]:
-            this, remedy = {
-                "numbers": ("true or false", ""),
-                "conditions": ("a number", "compare it with something"),
-                "whole numbers": (_A[operand.kind], "make it one with floor, ceil or round"),
-            }[needs]
-            raise Mistake(f"{term.symbol} needs {needs}, and this is {this}", part.position, remedy)
 
 
 def _common(operands: Sequence[Typed]) -> Kind:
@@ -260,10 +256,6 @@ def _choice(term: Term, operands: Sequence[Typed]) -> Typed:
     return _made("==", "bool", chosen, _ONE) if then.kind == "bool" else chosen
 
 
-def _round(_term: Term, operands: Sequence[Typed]) -> Typed:
-    return _made("floor", "int", _made("+", "double", *operands, Typed(Number(0.5), "double")))
-
-
 def _power(_term: Term, operands: Sequence[Typed]) -> Typed:
     """A power; of whole numbers it is one, and a negative exponent is an error, as in PRISM: here it is infinite."""
     exponent = operands[1]
@@ -288,10 +280,6 @@ def _erring(wrong: Typed, right: Typed) -> Typed:
     return _made("if", right.kind, wrong, _made("/", "double", _ONE, _ZERO), right)
 
 
-def _logarithm(_term: Term, operands: Sequence[Typed]) -> Typed:
-    return _made("/", "double", *(_made("log", "double", operand) for operand in operands))
-
-
 # What the operands of each operation must be, and what is made of them.
 _OPERATIONS: Final[Mapping[str, tuple[_Needs, _Make]]] = {
     "?": ("", _choice),
@@ -307,8 +295,8 @@ _OPERATIONS: Final[Mapping[str, tuple[_Needs, _Make]]] = {
     "/": ("numbers", _applied("/", "double")),
     "floor": ("numbers", _applied("floor", "int")),
     "ceil": ("numbers", _applied("ceil", "int")),
-    "round": ("numbers", _round),
+    "round": ("numbers", lambda _, operands: _made("floor", "int", _made("+", "double", *operands, _HALF))),
     "pow": ("numbers", _power),
     "mod": ("whole numbers", _remainder),
-    "log": ("numbers", _logarithm),
+    "log": ("numbers", lambda _, operands: _made("/", "double", *(_made("log", "double", each) for each in operands))),
 }

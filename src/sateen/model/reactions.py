@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from sateen.core.errors import ModelError, ModelWarning, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name
@@ -32,9 +32,6 @@ from sateen.model.reactions_text import NAME, WHEN, Piece, lines_of, mass_action
 from sateen.model.readers import MAX_CHARACTERS, ModelReader
 
 __all__ = ["READER", "mass_action", "read_reactions", "write_reactions"]
-
-Pairs: TypeAlias = "tuple[tuple[str, int], ...]"
-Assigned: TypeAlias = "tuple[tuple[str, Expression], ...]"
 
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
 _LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
@@ -212,7 +209,7 @@ class _Reader:
             in_update = any(CLOCK in value.names for _, value in update)
             (written if in_update else trigger).fail(error.message, error.remedy)
 
-    def assignments(self, pieces: list[Piece]) -> Assigned:
+    def assignments(self, pieces: list[Piece]) -> tuple[tuple[str, Expression], ...]:
         """What `x := x - 1, busy := 0` assigns."""
         update: dict[str, Expression] = {}
         for piece in pieces:
@@ -229,7 +226,7 @@ class _Reader:
                     self._doubt(value, f"{name} := {update[name]} is outside the bounds of {name}")
         return tuple(update.items())
 
-    def side(self, piece: Piece) -> Pairs:
+    def side(self, piece: Piece) -> tuple[tuple[str, int], ...]:
         counts: dict[str, int] = {}
         for term, name, count in piece.terms():
             if not self.known(name, term).whole:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn
 
 from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import parse_condition, parse_expression, pointed
 
 __all__ = ["NAME", "WHEN", "Piece", "lines_of", "mass_action"]
-
-Bounds: TypeAlias = "tuple[int | None, int | None]"
 
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
@@ -126,7 +124,7 @@ class Piece:
             self.fail(message, "assignments look like  x := x - 1, y := 0")
         return match[1].strip("`"), self.part(match.end())
 
-    def bounded(self) -> tuple[Piece, Bounds | None]:
+    def bounded(self) -> tuple[Piece, tuple[int | None, int | None] | None]:
         """The value and the bounds of `value in [low, high]`; None where no bounds are written."""
         value, written = self.cut(_IN)
         if written is None:

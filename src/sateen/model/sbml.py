@@ -30,7 +30,6 @@ __all__ = ["SbmlModel", "read_sbml"]
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are shown
 _LONGEST_SENTENCE: Final = 250  # characters of one
-_CLOCK: Final = Name(CLOCK)
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
@@ -56,7 +55,8 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
         source.fail("this model has no species", file)
     if not names.reactions:
         source.fail("this model has no reactions", file)
-    transitions = _transitions(names, file, reversible if origin is None else frozenset())
+    declared = reversible if origin is None else frozenset()
+    transitions = tuple(_transition(names, file, each, name in declared) for name, each in names.reactions.items())
     events = _events(names, file)
     variables = _variables(names)
     if not variables:
@@ -148,17 +148,10 @@ def _doubts(names: Names, transitions: tuple[Transition, ...]) -> Iterator[str]:
             yield names.source.note(f"{fault.message}; {fault.remedy}", reaction)
 
 
-def _transitions(names: Names, model: Element, reversible: frozenset[str]) -> tuple[Transition, ...]:
-    """Every reaction of the file; those that have no discrete meaning are refused.
-
-    `reversible` are the ids of those that the file explicitly declares so.
-    """
-    factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
-    return tuple(_transition(names, each, factor, name in reversible) for name, each in names.reactions.items())
-
-
-def _transition(names: Names, reaction: Element, factor: str, reversible: bool) -> Transition:
+def _transition(names: Names, model: Element, reaction: Element, reversible: bool) -> Transition:
+    """A reaction, refused if it has no discrete meaning; it is `reversible` if the file explicitly declares it so."""
     name = reaction.getId()
+    factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
     if reversible:
         remedy = (
             "split it into two reactions, one for each direction, each with its own rate\n"
@@ -289,15 +282,13 @@ def _timed(names: Names, condition: Expression, trigger: Element, noun: str) -> 
         parts = tuple(_timed(names, operand, trigger, noun) for operand in condition.operands)
         return Operation(condition.symbol, parts)
     if isinstance(condition, Operation) and condition.symbol in COMPARISONS:
-        left, right = condition.operands
+        symbol, (left, right) = condition.symbol, condition.operands
         if SBML_TIME.name in right.names:
-            left, right, symbol = right, left, _MIRRORED[condition.symbol]
-        else:
-            symbol = condition.symbol
+            left, right, symbol = right, left, _MIRRORED[symbol]
         terms = joined_parts("+", left)
         others = [term for term in terms if term != SBML_TIME]
         if len(others) == len(terms) - 1 and not any(SBML_TIME.name in each.names for each in (*others, right)):
-            return Operation(symbol, (_CLOCK, sum_of([right, *map(_negative, others)])))
+            return Operation(symbol, (Name(CLOCK), sum_of([right, *map(_negative, others)])))
     remedy = "compare the time with something, as in time >= 25"
     names.fail(f"{noun} reads the time within a formula", trigger, remedy)
 
