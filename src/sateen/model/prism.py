@@ -261,15 +261,15 @@ def _transition(steps: Sequence[_Step]) -> Transition | None:
     rate = reduce(lambda left, right: Operation("*", (left, right)), factors) if factors else _ONE
     guard = joined("and", guards) if guards else None
     assigned = [(name, value) for step in steps for name, value in step.assigned if value != Name(name)]
-    changes = [_change(name, value, fixed) for name, value in assigned]
-    known = {name: change for (name, _), change in zip(assigned, changes, strict=True) if change is not None}
+    changes = [(name, _change(name, value, fixed)) for name, value in assigned]
+    known = [(name, change) for name, change in changes if change is not None]
     if len(known) < len(assigned):
         return Transition("", rate, update=tuple(assigned), guard=guard)
     return Transition(
         "",
         rate,
-        consumed=tuple((name, -change) for name, change in known.items() if change < 0),
-        produced=tuple((name, change) for name, change in known.items() if change > 0),
+        consumed=tuple((name, -change) for name, change in known if change < 0),
+        produced=tuple((name, change) for name, change in known if change > 0),
         guard=guard,
     )
 

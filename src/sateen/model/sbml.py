@@ -61,7 +61,8 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     variables = _variables(names)
     if not variables:
         source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", file)
-    rules = {name: rule for name, rule in names.moving_rules().items() if SBML_TIME.name not in rule.names}
+    moving = {name: names.amount_set(name, names.ruled(name)) for name in names.rules if names.moves_by_rule(name)}
+    rules = {name: rule for name, rule in moving.items() if SBML_TIME.name not in rule.names}
     read = names_read(variables, transitions, events).union(*(rule.names for rule in rules.values()))
     doubts = list(_doubts(names, transitions))
     unread = (f"the package {name} is not read" for name in packages)

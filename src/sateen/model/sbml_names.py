@@ -133,11 +133,6 @@ class Names:
             self.fail(f"the rate of {name} depends on time", law, remedy)
         return rate
 
-    def moving_rules(self) -> dict[str, Expression]:
-        """The amounts and values that assignment rules set in every state, as expressions of the state."""
-        moving = [name for name in self.rules if self.moves_by_rule(name)]
-        return {name: self.amount_set(name, self.ruled(name)) for name in moving}
-
     def moves_by_rule(self, name: str) -> bool:
         """Whether a rule sets an id, and reads something that moves."""
         return name in self.rules and any(
