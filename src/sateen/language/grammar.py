@@ -18,7 +18,17 @@ from typing import Any, Final, Generic, TypeVar
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
 from sateen.core.errors import ExpressionError, TextError
-from sateen.language.expression import FUNCTIONS, Boolean, Expression, Name, Number, Operation, joined
+from sateen.language.expression import (
+    FUNCTIONS,
+    Boolean,
+    Delayed,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    in_order,
+    joined,
+)
 
 __all__ = [
     "ARITHMETIC",
@@ -290,12 +300,13 @@ def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:
 
 def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None:
     """Refuses a tree with a constant part that is infinite or undefined; each largest such part is worked out once."""
-    waiting = [root]
-    while waiting:
-        part = waiting.pop()
-        if part.names:
-            waiting.extend(reversed(part.children))
-        elif not math.isfinite(part.evaluate({})):
+    nodes = list(in_order(root))
+    reading: set[int] = set()  # the ids of the nodes that read a name
+    for node in reversed(nodes):
+        if isinstance(node, Name | Delayed) or not reading.isdisjoint(map(id, node.children)):
+            reading.add(id(node))
+    for part in (root, *(child for node in nodes if id(node) in reading for child in node.children)):
+        if id(part) not in reading and not math.isfinite(part.evaluate({})):
             raise error(f"{_short(str(part))} is not a finite number", text)
 
 
