@@ -167,7 +167,7 @@ def _counts(model: st.Model) -> set[str]:
 
 def _described(model: st.Model) -> _Entries:
     """What the model says, as plain data: numbers where they are known, and text."""
-    from sateen.model.written import happens
+    from sateen.model.model import happens
 
     ranges = plausible_ranges(model)
     return {
@@ -223,8 +223,7 @@ def _properties_of(source: Source, file: str) -> list[_Entry]:
 
 def _properties_alone(file: str) -> _Entries:
     """What a file of properties says, as far as it can be told without the model that it is about."""
-    from sateen.language.grammar import Mistake
-    from sateen.logic.csl_text import items, parse_constant, parse_label, parse_question, refused_operator
+    from sateen.logic.csl_text import items, parse_definition, parse_question, refused_operator
 
     with reading(file):
         text = text_in(file)
@@ -234,10 +233,11 @@ def _properties_alone(file: str) -> _Entries:
         written = " ".join(item.text.split())
         try:
             if item.kind == "constant":
-                name, _, kind, value = parse_constant(item)
-                entries["constants"].append({"name": name, "kind": kind, "open": value is None, "line": line})
+                constant = parse_definition(item)
+                declared = {"name": constant.name, "kind": constant.kind, "open": constant.value is None}
+                entries["constants"].append({**declared, "line": line})
             elif item.kind == "label":
-                entries["labels"].append({"name": parse_label(item)[0], "text": written, "line": line})
+                entries["labels"].append({"name": parse_definition(item).name, "text": written, "line": line})
             else:
                 refusal = refused_operator(item)
                 if refusal is None:
@@ -245,7 +245,7 @@ def _properties_alone(file: str) -> _Entries:
                 name = item.name or f"property_{len(entries['properties']) + 1}"
                 refused = refusal and refusal.message
                 entries["properties"].append({"name": name, "text": written, "refused": refused, "line": line})
-        except Mistake as mistake:
+        except FormulaError as mistake:
             place = item.start + mistake.position
             raise FormulaError(f"{file}: {mistake.message}", text, place, mistake.remedy) from None
     return entries

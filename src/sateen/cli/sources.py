@@ -299,16 +299,15 @@ def _declared(file: str) -> dict[str, bool]:
 
 def _constants_in(text: str) -> dict[str, bool]:
     """The constants that a text of properties declares, and whether each is open; mistakes are found elsewhere."""
-    from sateen.language.grammar import Mistake
-    from sateen.logic.csl_text import items, parse_constant
+    from sateen.logic.csl_text import items, parse_definition
 
     declared: dict[str, bool] = {}
     try:
         for item in items(text):
             if item.kind == "constant":
-                name, _, _, value = parse_constant(item)
-                declared[name] = value is None
-    except (Mistake, FormulaError):
+                constant = parse_definition(item)
+                declared[constant.name] = constant.value is None
+    except FormulaError:
         pass
     return declared
 

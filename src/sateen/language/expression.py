@@ -70,12 +70,7 @@ _COMPUTE: Final[Mapping[str, Callable[..., Value]]] = {
     "^": np.power,
     "min": np.minimum,
     "max": np.maximum,
-    "abs": np.abs,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "floor": np.floor,
-    "ceil": np.ceil,
+    **{function: getattr(np, function) for function in FUNCTIONS[2:]},
 }
 
 # How tightly each symbol binds; a looser operand is printed in brackets. Whatever is not here is an atom of the text.
@@ -229,17 +224,14 @@ class Operation(Expression):
 
     def value(self, values: Values) -> Value:
         if self.symbol == "if":
-            return self._branch(values)
+            condition, then, otherwise = self.operands
+            holds = condition.value(values)
+            if isinstance(holds, np.ndarray):
+                return np.where(holds, then.value(values), otherwise.value(values))
+            return (then if holds else otherwise).value(values)
         computed = [operand.value(values) for operand in self.operands]
         compute = _COMPUTE[self.symbol]
         return reduce(compute, computed) if len(computed) > 1 else compute(computed[0])
-
-    def _branch(self, values: Values) -> Value:
-        condition, then, otherwise = self.operands
-        holds = condition.value(values)
-        if isinstance(holds, np.ndarray):
-            return np.where(holds, then.value(values), otherwise.value(values))
-        return (then if holds else otherwise).value(values)
 
     def substitute(self, replacements: Mapping[str, Expression]) -> Expression:
         return Operation(self.symbol, tuple(operand.substitute(replacements) for operand in self.operands))

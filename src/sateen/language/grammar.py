@@ -18,7 +18,17 @@ from typing import Any, Final, Generic, TypeVar
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 
 from sateen.core.errors import ExpressionError, TextError
-from sateen.language.expression import FUNCTIONS, Boolean, Delayed, Expression, Name, Number, Operation, joined
+from sateen.language.expression import (
+    FUNCTIONS,
+    Boolean,
+    Delayed,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    in_order,
+    joined,
+)
 
 __all__ = [
     "ARITHMETIC",
@@ -34,6 +44,7 @@ __all__ = [
     "parse_expression",
     "pointed",
     "refuse_overflow",
+    "refuse_oversized",
 ]
 
 _T = TypeVar("_T")
@@ -193,20 +204,13 @@ class Language:
 
     def read(self, text: str, start: str) -> Any:
         """The tree of `text`, or this language's error with a caret."""
-        self.refuse_oversized(text)
+        refuse_oversized(text, self.error, self.noun, self.most)
         self._refuse_deep(text)
         with pointed(text, self.error):
             try:
                 return _table(self).parse(text, start=start)
             except UnexpectedInput as unexpected:
                 raise self._pointed(unexpected, text) from None
-
-    def refuse_oversized(self, text: str) -> None:
-        """Refuses what is no text, or has too many characters to be read."""
-        if not isinstance(text, str):
-            raise self.error(f"{self.noun} is written as text, not as {type(text).__name__}")
-        if len(text) > self.most:
-            raise self.error(f"{self.noun} of {len(text):,} characters; at most {self.most:,} are read")
 
     def _refuse_deep(self, text: str) -> None:
         if not text.strip():
@@ -228,12 +232,19 @@ class Language:
             position = len(text.rstrip())
         before = list(_table(self).lex(text[:position]))
         last = before[-1] if before else None
-        usual = "the text ends too soon" if token is None else f"{_short(token)!r} cannot stand here"
         if (token is None or token == ")") and (unmatched := _unmatched_bracket(text)) is not None:
             message = f"this {text[unmatched]!r} is never {'opened' if text[unmatched] in ')]' else 'closed'}"
             return self.error(message, text, unmatched)
-        message, remedy = self.hint(token, last, text) or _shared_hint(token, last) or (usual, "")
+        message, remedy = self.hint(token, last, text) or _shared_hint(token, last)
         return self.error(message, text, position, remedy)
+
+
+def refuse_oversized(text: str, error: type[TextError], noun: str, most: int) -> None:
+    """Refuses what is no text, or has too many characters to be read."""
+    if not isinstance(text, str):
+        raise error(f"{noun} is written as text, not as {type(text).__name__}")
+    if len(text) > most:
+        raise error(f"{noun} of {len(text):,} characters; at most {most:,} are read")
 
 
 @cache
@@ -261,7 +272,7 @@ def _unmatched_bracket(text: str) -> int | None:
     return opened[-1] if opened else None
 
 
-def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str] | None:
+def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str]:
     """What the arithmetic of both languages can say of a token in the wrong place."""
     after_value = before is not None and before.type in ("NUMBER", "NAME", "QUOTED", "RPAR")
     if token is None:
@@ -275,7 +286,7 @@ def _shared_hint(token: Token | None, before: Token | None) -> tuple[str, str] |
         return f"an operator is missing before {_short(token)!r}", remedy
     if token.type == "COMPARISON" and before == "=":
         return "'=>' is not an operator", "write >= for 'at least'"
-    return None
+    return f"{_short(token)!r} cannot stand here", ""
 
 
 def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:
@@ -288,26 +299,15 @@ def depth_of(root: _T, children: Callable[[_T], Iterable[_T]]) -> int:
 
 
 def refuse_overflow(root: Expression, text: str, error: type[TextError]) -> None:
-    """Refuses a tree with a constant part that is infinite or undefined; each such part is worked out once."""
-    for part in _constant_parts(root):
-        if not math.isfinite(part.evaluate({})):
+    """Refuses a tree with a constant part that is infinite or undefined; each largest such part is worked out once."""
+    nodes = list(in_order(root))
+    reading: set[int] = set()  # the ids of the nodes that read a name
+    for node in reversed(nodes):
+        if isinstance(node, Name | Delayed) or not reading.isdisjoint(map(id, node.children)):
+            reading.add(id(node))
+    for part in (root, *(child for node in nodes if id(node) in reading for child in node.children)):
+        if id(part) not in reading and not math.isfinite(part.evaluate({})):
             raise error(f"{_short(str(part))} is not a finite number", text)
-
-
-def _constant_parts(root: Expression) -> list[Expression]:
-    """The largest parts of a tree that read no name."""
-    parts: list[Expression] = []
-
-    def constant(node: Expression) -> bool:
-        if isinstance(node, Name | Delayed):
-            return False
-        still = [child for child in node.children if constant(child)]
-        if len(still) == len(node.children):
-            return True
-        parts.extend(still)
-        return False
-
-    return [root] if constant(root) else parts
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The expressions of the PRISM language as they are written: what its models and its properties share.
+"""The expressions and declarations of the PRISM language as written: what its models and its properties share.
 
 The text becomes a tree of Terms, in which names are not yet looked up and nothing has a type; `prism_types.py` makes
 expressions of them. Operators bind as in PRISM, loosest first: `? :`, `=>`, `<=>`, `|`, `&`, `!`, `= !=`,
@@ -8,14 +8,27 @@ expressions of them. Operators bind as in PRISM, loosest first: `? :`, `=>`, `<=
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Literal, TypeAlias
 
 from lark import Token, v_args
 
 from sateen.language.grammar import MAX_DEPTH, Mistake, TreeBuilder, applied
 
-__all__ = ["EXPRESSIONS", "FUNCTIONS", "Term", "TermBuilder", "prism_hint", "without_comments"]
+__all__ = [
+    "EXPRESSIONS",
+    "FUNCTIONS",
+    "Defined",
+    "Kind",
+    "Named",
+    "Term",
+    "TermBuilder",
+    "prism_hint",
+    "without_comments",
+]
+
+Kind: TypeAlias = Literal["int", "double", "bool"]
 
 # How many arguments each function takes; None is two or more.
 FUNCTIONS: Final = {"min": None, "max": None, "floor": 1, "ceil": 1, "round": 1, "pow": 2, "mod": 2, "log": 2}
@@ -45,6 +58,9 @@ EXPRESSIONS: Final = r"""
     call: FUNCTION _LPAR expression (_COMMA expression)* _RPAR
         | FUNC _LPAR NAME (_COMMA expression)+ _RPAR -> old_call
 
+    constant: (CONST | RATE | PROB) (INT | DOUBLE | BOOL)? NAME (_EQ expression)?
+    labelled: "label" LABEL _EQ expression
+
     _ASK: "?"
     _COLON: ":"
     _SEMICOLON: ";"
@@ -68,6 +84,12 @@ EXPRESSIONS: Final = r"""
     TRUE: "true"
     FALSE: "false"
     FUNC: "func"
+    CONST: "const"
+    RATE: "rate"
+    PROB: "prob"
+    INT: "int"
+    DOUBLE: "double"
+    BOOL: "bool"
     FUNCTION.2: /(?:FUNCTIONS)(?=\s*\()/
     NUMBER: /[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?/
     NAME: /[A-Za-z_][A-Za-z0-9_]*/
@@ -90,9 +112,30 @@ class Term:
     depth: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name and where it stands."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Defined(Named):
+    """A constant, a formula or a label: a name for a value, or for one that is still to be given."""
+
+    kind: Kind
+    value: Term | None
+
+
+def _leaf(symbol: str) -> Callable[[TermBuilder, Token], Term]:
+    """The method of TermBuilder for a rule that is one token."""
+    return lambda _builder, token: Term(symbol, token.start_pos or 0, text=token.strip('"'))
+
+
 @v_args(inline=True)
 class TermBuilder(TreeBuilder[Term]):
-    """The Term of each rule of EXPRESSIONS."""
+    """The Term, or the definition, of each rule of EXPRESSIONS."""
 
     choice = applied("?")
     implies = applied("=>")
@@ -104,9 +147,7 @@ class TermBuilder(TreeBuilder[Term]):
     unequal = applied("!=")
     times = applied("*")
     over = applied("/")
-
-    def number(self, token: Token) -> Term:
-        return Term("number", token.start_pos or 0, text=str(token))
+    number, truth, label = map(_leaf, ("number", "truth", "label"))
 
     def name(self, token: Token) -> Term:
         return Term("name", token.start_pos or 0, text=self.checked(token))
@@ -117,12 +158,6 @@ class TermBuilder(TreeBuilder[Term]):
         if token in _RESERVED:
             raise Mistake(f"{token} is a reserved word of PRISM", position, "choose another name")
         return self.short_enough(str(token), position)
-
-    def truth(self, token: Token) -> Term:
-        return Term("truth", token.start_pos or 0, text=str(token))
-
-    def label(self, token: Token) -> Term:
-        return Term("label", token.start_pos or 0, text=token.strip('"'))
 
     def compared(self, left: Term, symbol: Token, right: Term) -> Term:
         return self.term(str(symbol), left, right)
@@ -144,6 +179,17 @@ class TermBuilder(TreeBuilder[Term]):
         """`func(min, a, b)`, an old spelling of `min(a, b)`."""
         return self.call(function, *arguments)
 
+    def constant(self, word: Token, *rest: Any) -> Defined:
+        kinds: dict[str, Kind] = {"int": "int", "double": "double", "bool": "bool"}
+        kind: Kind = "int" if word == "const" else "double"
+        if rest[0] in kinds:
+            kind, rest = kinds[rest[0]], rest[1:]
+        name, *value = rest
+        return Defined(self.checked(name), name.start_pos or 0, kind, value[0] if value else None)
+
+    def labelled(self, label: Token, value: Term) -> Defined:
+        return Defined(label.strip('"'), label.start_pos or 0, "bool", value)
+
     def term(self, symbol: str, *operands: Term, position: int | None = None) -> Term:
         """A node, unless it is too deep."""
         where = operands[0].position if position is None else position
@@ -161,7 +207,6 @@ def without_comments(text: str) -> str:
 def prism_hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
     """What PRISM's languages can say of a token in the wrong place."""
     position = len(text) if token is None else token.start_pos or 0
-    written = text[position : position + 2]
     if token is not None and token.type == "STRANGE":
         if token == "#":
             return "# belongs to PRISM's preprocessor", "run prismpp on the file first, and read what it writes"
@@ -177,6 +222,6 @@ def prism_hint(token: Token | None, before: Token | None, text: str) -> tuple[st
         return f"{before} is not a function", f"the functions are {', '.join(FUNCTIONS)}"
     if token is not None and str(token) in _RESERVED:
         return f"{token} cannot stand here", f"{token} is a reserved word of PRISM"
-    if written == "->" and before is not None and before.type == "_RSQB":
+    if text.startswith("->", position) and before is not None and before.type == "_RSQB":
         return "a command needs a guard before ->", "write true where it is always enabled"
     return None

@@ -15,10 +15,9 @@ from typing import Final, Literal, TypeAlias
 from sateen.core.errors import nearest
 from sateen.language.expression import LARGEST_WHOLE, Boolean, Expression, Name, Number, Operation, joined_parts, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
-from sateen.language.prism_syntax import Term
+from sateen.language.prism_syntax import Kind, Term
 
 __all__ = [
-    "Kind",
     "Scope",
     "Typed",
     "check_kind",
@@ -29,14 +28,10 @@ __all__ = [
     "without_value",
 ]
 
-Kind: TypeAlias = Literal["int", "double", "bool"]
-Lookup: TypeAlias = Callable[[Term], "Typed"]
 _Needs: TypeAlias = Literal["numbers", "conditions", "whole numbers", ""]  # "": the operation itself checks
 _Make: TypeAlias = "Callable[[Term, Sequence[Typed]], Typed]"
 
 _MOST_NODES: Final = 20_000  # of an expression, once its formulas are inlined
-_ONE: Final = Number(1.0)
-_ZERO: Final = Number(0.0)
 _A: Final[Mapping[Kind, str]] = {"int": "an int", "double": "a double", "bool": "a bool"}
 _KINDS: Final = {"numbers": ("int", "double"), "conditions": ("bool",), "whole numbers": ("int",)}
 
@@ -59,7 +54,7 @@ class Typed:
         """A variable or a constant; a boolean one is read as the condition that it is 1."""
         if kind != "bool":
             return Typed(Name(name), kind)
-        return Typed(Operation("==", (Name(name), _ONE)), kind, Name(name), size=3, depth=2)
+        return Typed(Operation("==", (Name(name), Number(1.0))), kind, Name(name), size=3, depth=2)
 
     @staticmethod
     def literal(value: float, kind: Kind) -> Typed:
@@ -67,13 +62,23 @@ class Typed:
         return Typed(Boolean(bool(value)), kind) if kind == "bool" else Typed(number(value), kind, size=2, depth=2)
 
     @property
-    def number(self) -> Expression:
+    def as_number(self) -> Typed:
         """The value as a number: 0 or 1 for a condition."""
         if self.kind != "bool":
-            return self.expression
+            return self
         if isinstance(self.expression, Boolean):
             return _ONE if self.expression.literal else _ZERO
-        return Operation("if", (self.expression, _ONE, _ZERO)) if self.bit is None else self.bit
+        return _made("if", "int", self, _ONE, _ZERO) if self.bit is None else Typed(self.bit, "int")
+
+    @property
+    def number(self) -> Expression:
+        """The expression of the value as a number."""
+        return self.as_number.expression
+
+
+_ONE: Final = Typed(Number(1.0), "int")
+_ZERO: Final = Typed(Number(0.0), "int")
+_HALF: Final = Typed(Number(0.5), "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Scope:
     initial: Expression
 
 
-def typed(term: Term, lookup: Lookup) -> Typed:
+def typed(term: Term, lookup: Callable[[Term], Typed]) -> Typed:
     """The typed expression of a Term; `lookup` knows its names and labels. What is wrong is a Mistake that points."""
     match term.symbol:
         case "number":
@@ -105,7 +110,14 @@ def typed(term: Term, lookup: Lookup) -> Typed:
         raise Mistake(f"{term.symbol} is an operator of time, and this is a condition on one moment", term.position)
     operands = [typed(operand, lookup) for operand in term.operands]
     needs, make = _OPERATIONS[term.symbol]
-    _check_operands(term, operands, needs)
+    for part, operand in zip(term.operands, operands, strict=True):
+        if needs and operand.kind not in _KINDS[needs]:
+            this, remedy = {
+                "numbers": ("true or false", ""),
+                "conditions": ("a number", "compare it with something"),
+                "whole numbers": (_A[operand.kind], "make it one with floor, ceil or round"),
+            }[needs]
+            raise Mistake(f"{term.symbol} needs {needs}, and this is {this}", part.position, remedy)
     made = make(term, operands)
     if made.size > _MOST_NODES or made.depth > MAX_DEPTH:
         measure = f"{MAX_DEPTH} levels of" if made.depth > MAX_DEPTH else f"{_MOST_NODES:,}"
@@ -167,22 +179,10 @@ def _number(term: Term) -> Typed:
     return Typed(Number(value), "int" if whole else "double")
 
 
-def _made(
-    expression: Expression, kind: Kind, operands: Sequence[Typed], *, levels: int = 1, copies: int = 1, nodes: int = 1
-) -> Typed:
-    size = nodes + copies * sum(operand.size for operand in operands)
-    return Typed(expression, kind, None, size, levels + max(operand.depth for operand in operands))
-
-
-def _check_operands(term: Term, operands: Sequence[Typed], needs: _Needs) -> None:
-    for part, operand in zip(term.operands, operands, strict=True):
-        if needs and operand.kind not in _KINDS[needs]:
-            this, remedy = {
-                "numbers": ("true or false", ""),
-                "conditions": ("a number", "compare it with something"),
-                "whole numbers": (_A[operand.kind], "make it one with floor, ceil or round"),
-            }[needs]
-            raise Mistake(f"{term.symbol} needs {needs}, and this is {this}", part.position, remedy)
+def _made(symbol: str, kind: Kind, *operands: Typed) -> Typed:
+    expression = Operation(symbol, tuple(operand.expression for operand in operands))
+    size = 1 + sum(operand.size for operand in operands)
+    return Typed(expression, kind, None, size, 1 + max(operand.depth for operand in operands))
 
 
 def _common(operands: Sequence[Typed]) -> Kind:
@@ -192,13 +192,7 @@ def _common(operands: Sequence[Typed]) -> Kind:
 
 def _applied(symbol: str, kind: Kind | None = None) -> _Make:
     """Makes an operation of the operands; without a `kind`, of their common type."""
-
-    def make(_term: Term, operands: Sequence[Typed]) -> Typed:
-        return _made(
-            Operation(symbol, tuple(each.expression for each in operands)), kind or _common(operands), operands
-        )
-
-    return make
+    return lambda _term, operands: _made(symbol, kind or _common(operands), *operands)
 
 
 def _equality(term: Term, operands: Sequence[Typed]) -> Typed:
@@ -207,9 +201,7 @@ def _equality(term: Term, operands: Sequence[Typed]) -> Typed:
         wrong = term.operands[0 if left.kind == "bool" else 1]
         raise Mistake(f"{term.symbol} compares true or false with a number", wrong.position)
     symbol = "==" if term.symbol == "=" else "!="
-    if left.kind == "bool":
-        return _agreement(symbol, left, right)
-    return _made(Operation(symbol, (left.expression, right.expression)), "bool", operands)
+    return _agreement(symbol, left, right) if left.kind == "bool" else _made(symbol, "bool", left, right)
 
 
 def _agreement(symbol: str, left: Typed, right: Typed) -> Typed:
@@ -217,7 +209,7 @@ def _agreement(symbol: str, left: Typed, right: Typed) -> Typed:
     for known, other in ((left, right), (right, left)):
         if isinstance(known.expression, Boolean):
             return other if known.expression.literal == (symbol == "==") else _negation(other)
-    return _made(Operation(symbol, (left.number, right.number)), "bool", (left, right), levels=2, nodes=7)
+    return _made(symbol, "bool", left.as_number, right.as_number)
 
 
 def _joined(symbol: str, operands: Sequence[Typed]) -> Typed:
@@ -231,7 +223,7 @@ def _joined(symbol: str, operands: Sequence[Typed]) -> Typed:
     if len(kept) == 1:
         return kept[0]
     parts = tuple(part for operand in kept for part in joined_parts(symbol, operand.expression))
-    return _made(Operation(symbol, parts), "bool", kept)
+    return replace(_made(symbol, "bool", *kept), expression=Operation(symbol, parts))
 
 
 def _negation(condition: Typed) -> Typed:
@@ -240,7 +232,7 @@ def _negation(condition: Typed) -> Typed:
     The opposite of an order such as < is left as `not`, for both are false of what is no number.
     """
     if condition.bit is not None:
-        return replace(condition, expression=Operation("==", (condition.bit, _ZERO)), bit=None)
+        return replace(condition, expression=Operation("==", (condition.bit, _ZERO.expression)), bit=None)
     match condition.expression:
         case Boolean(literal):
             return Typed(Boolean(not literal), "bool")
@@ -248,7 +240,7 @@ def _negation(condition: Typed) -> Typed:
             return replace(condition, expression=Operation("!=" if symbol == "==" else "==", operands))
         case Operation("not", (operand,)):
             return replace(condition, expression=operand)
-    return _made(Operation("not", (condition.expression,)), "bool", (condition,))
+    return _made("not", "bool", condition)
 
 
 def _choice(term: Term, operands: Sequence[Typed]) -> Typed:
@@ -260,46 +252,32 @@ def _choice(term: Term, operands: Sequence[Typed]) -> Typed:
         raise Mistake("one branch is a number, and the other is true or false", wrong.position)
     if isinstance(condition.expression, Boolean):
         return then if condition.expression.literal else otherwise
-    chosen = Operation("if", (condition.expression, then.number, otherwise.number))
-    if then.kind == "bool":
-        return _made(Operation("==", (chosen, _ONE)), "bool", operands, levels=3, nodes=9)
-    return _made(chosen, "double" if "double" in (then.kind, otherwise.kind) else "int", operands)
-
-
-def _round(_term: Term, operands: Sequence[Typed]) -> Typed:
-    raised = Operation("+", (operands[0].expression, Number(0.5)))
-    return _made(Operation("floor", (raised,)), "int", operands, levels=2, nodes=3)
+    chosen = _made("if", _common((then, otherwise)), condition, then.as_number, otherwise.as_number)
+    return _made("==", "bool", chosen, _ONE) if then.kind == "bool" else chosen
 
 
 def _power(_term: Term, operands: Sequence[Typed]) -> Typed:
     """A power; of whole numbers it is one, and a negative exponent is an error, as in PRISM: here it is infinite."""
-    kind = _common(operands)
-    base, exponent = operands
-    power = Operation("^", (base.expression, exponent.expression))
-    if kind == "double" or isinstance(exponent.expression, Number):
-        return _made(power, kind, operands)
-    negative = Operation("<", (exponent.expression, _ZERO))
-    return _made(_erring(negative, power), kind, operands, levels=2, copies=2, nodes=7)
+    exponent = operands[1]
+    power = _made("^", _common(operands), *operands)
+    if power.kind == "double" or isinstance(exponent.expression, Number):
+        return power
+    return _erring(_made("<", "bool", exponent, _ZERO), power)
 
 
 def _remainder(_term: Term, operands: Sequence[Typed]) -> Typed:
     """`mod(a, b)`, from 0 up to b - 1; a divisor that is not positive is an error, as in PRISM: here it is infinite."""
-    value, divisor = (each.expression for each in operands)
-    whole = Operation("*", (divisor, Operation("floor", (Operation("/", (value, divisor)),))))
-    rest = Operation("+", (value, Operation("-", (whole,))))
-    if isinstance(divisor, Number) and divisor.literal > 0:
-        return _made(rest, "int", operands, levels=5, copies=2, nodes=6)
-    return _made(_erring(Operation("<=", (divisor, _ZERO)), rest), "int", operands, levels=6, copies=3, nodes=12)
+    value, divisor = operands
+    whole = _made("*", "int", divisor, _made("floor", "int", _made("/", "double", value, divisor)))
+    rest = _made("+", "int", value, _made("-", "int", whole))
+    if isinstance(divisor.expression, Number) and divisor.expression.literal > 0:
+        return rest
+    return _erring(_made("<=", "bool", divisor, _ZERO), rest)
 
 
-def _erring(wrong: Expression, right: Expression) -> Expression:
+def _erring(wrong: Typed, right: Typed) -> Typed:
     """An expression that is infinite, which no rate and no variable can be, where a condition holds."""
-    return Operation("if", (wrong, Operation("/", (_ONE, _ZERO)), right))
-
-
-def _logarithm(_term: Term, operands: Sequence[Typed]) -> Typed:
-    logs = tuple(Operation("log", (each.expression,)) for each in operands)
-    return _made(Operation("/", logs), "double", operands, levels=2, nodes=3)
+    return _made("if", right.kind, wrong, _made("/", "double", _ONE, _ZERO), right)
 
 
 # What the operands of each operation must be, and what is made of them.
@@ -317,8 +295,8 @@ _OPERATIONS: Final[Mapping[str, tuple[_Needs, _Make]]] = {
     "/": ("numbers", _applied("/", "double")),
     "floor": ("numbers", _applied("floor", "int")),
     "ceil": ("numbers", _applied("ceil", "int")),
-    "round": ("numbers", _round),
+    "round": ("numbers", lambda _, operands: _made("floor", "int", _made("+", "double", *operands, _HALF))),
     "pow": ("numbers", _power),
     "mod": ("whole numbers", _remainder),
-    "log": ("numbers", _logarithm),
+    "log": ("numbers", lambda _, operands: _made("/", "double", *(_made("log", "double", each) for each in operands))),
 }

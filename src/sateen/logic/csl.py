@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Protocol
 
 from sateen.core.errors import FormulaError, InputError, nearest
 from sateen.core.text import number_text
 from sateen.language.expression import Boolean, Expression, Operation, number
-from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of
-from sateen.language.prism_syntax import Term
-from sateen.language.prism_types import Kind, Scope, Typed, check_kind, closed_value, given_value, typed, unknown_name
-from sateen.logic.csl_text import Item, items, parse_constant, parse_label, parse_question, refused_operator
+from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of, pointed
+from sateen.language.prism_syntax import Defined, Kind, Term
+from sateen.language.prism_types import Scope, Typed, check_kind, closed_value, given_value, typed, unknown_name
+from sateen.logic.csl_text import Item, items, parse_definition, parse_question, refused_operator
 from sateen.logic.formula import (
     ALWAYS,
     And,
@@ -94,7 +94,7 @@ class _Reader:
         self.values: dict[str, float] = {}  # of constants of the file, and of those that the model left open
         self.labels: dict[str, Typed | _WithoutValue] = {}
         self.defined: list[tuple[Item, str, Term]] = []  # constants whose value is still to be worked out
-        self.conditions: list[tuple[Item, str, Term]] = []  # labels that are still to be looked up
+        self.conditions: dict[str, tuple[Item, Term]] = {}  # labels that are still to be looked up
         for name, (kind, definition) in scope.open.items():
             if name in given:
                 if definition is not None:
@@ -103,25 +103,26 @@ class _Reader:
 
     def declare(self, item: Item) -> None:
         """Takes in a constant or a label; what is wrong with one is an error of the file."""
-        with self._pointing(item):
+        with pointed(self.text, FormulaError, item.start):
+            defined = parse_definition(item)
+            name = defined.name
             if item.kind == "constant":
-                self._constant(item, *parse_constant(item))
+                self._constant(item, defined)
                 return
-            name, position, condition = parse_label(item)
-            earlier = {label for _, label, _ in self.conditions}
-            if name in self.scope.labels or name in earlier or name in ("init", "deadlock"):
-                raise Mistake(f'the label "{name}" has a meaning already', position, "give it another name")
-            self.conditions.append((item, name, condition))
+            if name in self.scope.labels or name in self.conditions or name in ("init", "deadlock"):
+                raise Mistake(f'the label "{name}" has a meaning already', defined.position, "give it another name")
+            assert defined.value is not None
+            self.conditions[name] = (item, defined.value)
 
     def close(self) -> None:
         """Works out constants and labels, once all are declared, and refuses values that nothing asks for."""
         while ready := [each for each in self.defined if self._ready(each[2])]:
             for item, name, value in ready:
-                with self._pointing(item):
+                with pointed(self.text, FormulaError, item.start):
                     self._define(name, value)
             self.defined = [each for each in self.defined if each not in ready]
-        for item, name, condition in self.conditions:
-            with self._pointing(item):
+        for name, (item, condition) in self.conditions.items():
+            with pointed(self.text, FormulaError, item.start):
                 try:
                     self.labels[name] = self._condition(condition)
                 except _WithoutValue as missing:  # an error of the properties that use it, not of the file
@@ -150,9 +151,9 @@ class _Reader:
 
     def property(self, name: str, item: Item) -> Property:
         """The property that an item asks about; FormulaError if it is none of those supported."""
-        if refusal := refused_operator(item):
-            raise FormulaError(refusal.message, self.text, refusal.position, refusal.remedy)
-        with self._pointing(item):
+        with pointed(self.text, FormulaError, item.start):
+            if refusal := refused_operator(item):
+                raise refusal
             question = parse_question(item)
             bound = None
             if question.bound is not None:
@@ -164,32 +165,24 @@ class _Reader:
                 raise Mistake(f"more than {MAX_DEPTH} levels of operators", question.path.position)
         return Property(name, Formula(root), question.comparison, bound)
 
-    @contextmanager
-    def _pointing(self, item: Item) -> Iterator[None]:
-        """Mistakes in an item as errors that point to their place in the file."""
-        try:
-            yield
-        except Mistake as mistake:
-            position = item.start + mistake.position
-            raise FormulaError(mistake.message, self.text, position, mistake.remedy) from None
-
     def _given(self, name: str, kind: Kind) -> float:
         try:
             return given_value(name, kind, self.given[name])
         except ValueError as error:
             raise InputError(str(error)) from None
 
-    def _constant(self, item: Item, name: str, position: int, kind: Kind, value: Term | None) -> None:
+    def _constant(self, item: Item, constant: Defined) -> None:
+        name, kind = constant.name, constant.kind
         if name in self.kinds or name in self.scope.names:
-            raise Mistake(f"{name} is declared already", position, "give it another name")
+            raise Mistake(f"{name} is declared already", constant.position, "give it another name")
         self.kinds[name] = kind
-        if value is None:
+        if constant.value is not None:
             if name in self.given:
-                self.values[name] = self._given(name, kind)
-            return
-        if name in self.given:
-            raise Mistake(f"the constant {name} has a value already", position, f"leave it open: const {kind} {name};")
-        self.defined.append((item, name, value))
+                remedy = f"leave it open: const {kind} {name};"
+                raise Mistake(f"the constant {name} has a value already", constant.position, remedy)
+            self.defined.append((item, name, constant.value))
+        elif name in self.given:
+            self.values[name] = self._given(name, kind)
 
     def _lookup(self, term: Term) -> Typed:
         if term.symbol == "label":

@@ -15,10 +15,9 @@ from lark import Token, v_args
 
 from sateen.core.errors import FormulaError
 from sateen.language.grammar import Language, Mistake
-from sateen.language.prism_syntax import EXPRESSIONS, Term, TermBuilder, prism_hint, without_comments
-from sateen.language.prism_types import Kind
+from sateen.language.prism_syntax import EXPRESSIONS, Defined, Term, TermBuilder, prism_hint, without_comments
 
-__all__ = ["Item", "Question", "items", "parse_constant", "parse_label", "parse_question", "refused_operator"]
+__all__ = ["Item", "Question", "items", "parse_definition", "parse_question", "refused_operator"]
 
 _MAX_CHARACTERS: Final = 200_000
 _MOST_ITEMS: Final = 1_000
@@ -87,7 +86,7 @@ def refused_operator(item: Item) -> Mistake | None:
     """What to say of a property that asks for something else than a probability."""
     for pattern, message, remedy in _REFUSED:
         if match := re.match(rf"\s*({pattern})", item.text):
-            return Mistake(message.format(match[1]), item.start + match.start(1), remedy)
+            return Mistake(message.format(match[1]), match.start(1), remedy)
     return None
 
 
@@ -105,29 +104,17 @@ _REFUSED: Final = (
 _GRAMMAR: Final = (
     EXPRESSIONS.replace("_LPAR expression _RPAR | call", "_LPAR path _RPAR | call")
     + r"""
-    question: P (asked | wanted) _LSQB path _RSQB
-    asked: _EQ _ASK
-    wanted: RELATION sum
-    ?path: step | step (UNTIL | WEAK | RELEASE) window? step -> binary
-    ?step: expression | (EVENTUALLY | GLOBALLY | NEXT) window? step -> prefixed
+    question: "P" (_EQ _ASK | RELATION sum) _LSQB path _RSQB
+    ?path: step | step (UNTIL | WEAK | RELEASE) window? step -> timed
+    ?step: expression | (EVENTUALLY | GLOBALLY | NEXT) window? step -> timed
     window: RELATION sum | _LSQB sum _COMMA sum _RSQB | _EQ sum -> instant
 
-    constant: (CONST | RATE | PROB) (INT | DOUBLE | BOOL)? NAME (_EQ expression)?
-    labelled: "label" LABEL _EQ expression
-
-    P: "P"
     UNTIL: "U"
     WEAK: "W"
     RELEASE: "R"
     EVENTUALLY: "F"
     GLOBALLY: "G"
     NEXT: "X"
-    CONST: "const"
-    RATE: "rate"
-    PROB: "prob"
-    INT: "int"
-    DOUBLE: "double"
-    BOOL: "bool"
 """
 )
 
@@ -141,24 +128,15 @@ class _PropertyBuilder(TermBuilder):
             raise Mistake(f"the operator {token} is not supported inside P", token.start_pos or 0, _PATHS)
         return super().checked(token)
 
-    def question(self, word: Token, wanted: tuple[str, Term] | None, path: Term) -> Question:
-        return Question(path, *(wanted or (None, None)))
+    def question(self, *parts: Any) -> Question:
+        *wanted, path = parts
+        return Question(path, str(wanted[0]), wanted[1]) if wanted else Question(path, None, None)
 
-    def asked(self) -> None:
-        return None
-
-    def wanted(self, symbol: Token, bound: Term) -> tuple[str, Term]:
-        return str(symbol), bound
-
-    def binary(self, left: Term, operator: Token, *rest: Any) -> Term:
-        return self._timed(operator, (left,), *rest)
-
-    def prefixed(self, operator: Token, *rest: Any) -> Term:
-        return self._timed(operator, (), *rest)
-
-    def _timed(self, operator: Token, left: tuple[Term, ...], *rest: Any) -> Term:
-        kind, bounds = rest[0] if len(rest) == 2 else ("", ())
-        made = self.term(str(operator), *left, rest[-1], *bounds, position=operator.start_pos or 0)
+    def timed(self, *parts: Any) -> Term:
+        """`F a` or `a U b`, where a window may stand before the last operand."""
+        kind, bounds = next((part for part in parts if isinstance(part, tuple)), ("", ()))
+        *left, operator, right = (part for part in parts if not isinstance(part, tuple))
+        made = self.term(str(operator), *left, right, *bounds, position=operator.start_pos or 0)
         return replace(made, text=kind)
 
     def window(self, *parts: Any) -> tuple[str, tuple[Term, ...]]:
@@ -166,17 +144,6 @@ class _PropertyBuilder(TermBuilder):
 
     def instant(self, moment: Term) -> tuple[str, tuple[Term, ...]]:
         return "=", (moment,)
-
-    def constant(self, word: Token, *rest: Any) -> tuple[str, int, Kind, Term | None]:
-        kinds: dict[str, Kind] = {"int": "int", "double": "double", "bool": "bool"}
-        kind: Kind = "int" if word == "const" else "double"
-        if rest[0] in kinds:
-            kind, rest = kinds[rest[0]], rest[1:]
-        name, *value = rest
-        return self.checked(name), name.start_pos or 0, kind, value[0] if value else None
-
-    def labelled(self, label: Token, value: Term) -> tuple[str, int, Term]:
-        return label.strip('"'), label.start_pos or 0, value
 
 
 def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, str] | None:
@@ -215,26 +182,12 @@ _PROPERTIES: Final = Language(
 
 
 def parse_question(item: Item) -> Question:
-    """A property of the form P=? [ path ] or P>=p [ path ]."""
-    question: Question = _parsed(item, "question")
+    """A property of the form P=? [ path ] or P>=p [ path ]; positions count from the beginning of the item."""
+    question: Question = _PROPERTIES.read(item.text, "question")
     return question
 
 
-def parse_constant(item: Item) -> tuple[str, int, Kind, Term | None]:
-    """The name of a constant, where it stands, its type and, where it has one, its value."""
-    constant: tuple[str, int, Kind, Term | None] = _parsed(item, "constant")
-    return constant
-
-
-def parse_label(item: Item) -> tuple[str, int, Term]:
-    """The name of a label, where it stands, and its condition."""
-    label: tuple[str, int, Term] = _parsed(item, "labelled")
-    return label
-
-
-def _parsed(item: Item, start: str) -> Any:
-    """What an item says; positions count from its own beginning."""
-    try:
-        return _PROPERTIES.read(item.text, start)
-    except FormulaError as error:
-        raise Mistake(error.message, error.position, error.remedy) from None
+def parse_definition(item: Item) -> Defined:
+    """A constant, with its value where it has one, or a label; positions count from the beginning of the item."""
+    defined: Defined = _PROPERTIES.read(item.text, "constant" if item.kind == "constant" else "labelled")
+    return defined

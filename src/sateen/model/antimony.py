@@ -11,11 +11,12 @@ from threading import Lock
 from typing import Final
 
 from sateen.core.errors import ModelError
+from sateen.language.grammar import refuse_oversized
 from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
-from sateen.model.sbml_elements import Source
 from sateen.model.sbml_math import Element
-from sateen.model.sbml_safety import line_start
+from sateen.model.sbml_names import Source
+from sateen.model.sbml_safety import first_character
 
 __all__ = ["MAX_CHARACTERS", "READER", "read_antimony"]
 
@@ -80,8 +81,7 @@ READER: Final = ModelReader(lambda text: read_antimony(text).model)
 
 def _checked(text: str) -> str:
     """The text with its comments and strings blanked out, at the same length; what is refused raises."""
-    if len(text) > MAX_CHARACTERS:
-        raise ModelError(f"an Antimony file of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+    refuse_oversized(text, ModelError, "an Antimony file", MAX_CHARACTERS)
     seen = _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)
     if not seen.strip():
         raise ModelError(
@@ -121,10 +121,9 @@ def _as_sbml(text: str, seen: str) -> str:
 
 def _library_error(text: str, seen: str, message: str) -> ModelError:
     """An error of the library, with the line it names, and what to do about its reserved words."""
-    line = 1
+    position = first_character(text, 1)
     if placed := re.match(r"Error in model string, line (\d+):\s*(.*)", message, re.DOTALL):
-        line, message = int(placed[1]), placed[2]
-    position = line_start(text, line)
+        position, message = first_character(text, int(placed[1])), placed[2]
     if reserved := re.match(r"'(\w+)' is a reserved word", message):
         return _reserved(text, seen, reserved[1])
     if unexpected := re.search(r"unexpected \"'(\w+)'(?: or '\w+')?\"", message):
@@ -135,7 +134,7 @@ def _library_error(text: str, seen: str, message: str) -> ModelError:
     if bare := _FUNCTIONS.search(seen):
         return _reserved(text, seen, bare[1])
     first = re.split(r"\n|\.\s+(?=[A-Z])", message.strip(), maxsplit=1)[0].rstrip(".")
-    return ModelError(f"Antimony says: {first}", text, position + len(text[position:]) - len(text[position:].lstrip()))
+    return ModelError(f"Antimony says: {first}", text, position)
 
 
 def _reserved(text: str, seen: str, word: str) -> ModelError:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
+from itertools import groupby
 from pathlib import Path as FilePath
 from typing import Final
 
@@ -19,13 +20,28 @@ import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
 from sateen.core.text import number_text
-from sateen.language.expression import COMPARISONS, Expression, Name, Operation, Value, is_condition
+from sateen.language.expression import COMPARISONS, RESERVED, Expression, Name, Operation, Value, in_order, is_condition
+from sateen.model.checks import consumption_faults
 from sateen.model.readers import READERS, load_model, save_model
-from sateen.model.written import written
 
-__all__ = ["CLOCK", "Constant", "Event", "Model", "Parameter", "Transition", "Variable", "names_read", "new_name"]
+__all__ = [
+    "CLOCK",
+    "Constant",
+    "Event",
+    "Model",
+    "Parameter",
+    "Transition",
+    "Variable",
+    "happens",
+    "names_read",
+    "new_name",
+]
 
 CLOCK: Final = "time"  # the name under which triggers read the time
+_RESERVED: Final = RESERVED | {
+    *("when", "in", "initially", "mass_action"),
+    *("species", "real", "constant", "parameter", "event"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +170,15 @@ class Event:
         return tuple(dict.fromkeys(self._clock_sides()))
 
     def _clock_sides(self) -> list[Expression]:
-        clock, sides, waiting = Name(CLOCK), list[Expression](), [self.trigger]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, Operation) and node.symbol in COMPARISONS and clock in node.operands:
-                side = node.operands[1] if node.operands[0] == clock else node.operands[0]
-                sides.append(side)
-                waiting += [clock] if CLOCK in side.names else []
-            elif node == clock:
-                raise ModelError(
-                    f"the event {self.name} reads the time within {self.trigger}",
-                    remedy="the time stands alone on one side of a comparison: time >= 25",
-                )
-            else:
-                waiting.extend(reversed(node.children))
+        clock, nodes = Name(CLOCK), list(in_order(self.trigger))
+        comparisons = [node for node in nodes if isinstance(node, Operation) and node.symbol in COMPARISONS]
+        pairs = [node.operands for node in comparisons if clock in node.operands]
+        sides = [right if left == clock else left for left, right in pairs]
+        if nodes.count(clock) > len(sides) or any(CLOCK in side.names for side in sides):
+            raise ModelError(
+                f"the event {self.name} reads the time within {self.trigger}",
+                remedy="the time stands alone on one side of a comparison: time >= 25",
+            )
         return sides
 
 
@@ -257,7 +268,10 @@ class Model:
         for parameter in self.parameters:
             chosen = given.get(parameter.name, parameter.default)
             if chosen is None:
-                raise MissingValueError(self._without_value(parameter.name, known))
+                others = [other for other in (*known, *self.species, *self.names) if other != parameter.name]
+                hint = f"{near} If not, " if (near := nearest(parameter.name, others)) else ""
+                message = f"the parameter {parameter.name} has no value: {hint}give it one, {parameter.name}=..."
+                raise MissingValueError(message)
             values[parameter.name] = float(chosen)
         for constant in self.constants:
             values[constant.name] = float(constant.value.evaluate(values))
@@ -300,13 +314,27 @@ class Model:
             return f"{name} is a constant of the model; declare it as a parameter to vary it"
         return " ".join(filter(None, [f"the model has no parameter {name};", nearest(name, known)])).rstrip(";")
 
-    def _without_value(self, name: str, known: list[str]) -> str:
-        others = [other for other in (*known, *self.species, *self.names) if other != name]
-        hint = nearest(name, others)
-        return f"the parameter {name} has no value: {hint + ' If not, ' if hint else ''}give it one, {name}=..."
-
     def __str__(self) -> str:
-        return written(self)
+        """Text that reads back as an equal model."""
+        # Bounds need not be written of species that are counts from 0 on and that no reaction drives below 0.
+        plain = {each.name for each in self.variables if (each.low, each.high) == (0, None)}
+        faults = (fault for transition in self.transitions for fault in consumption_faults(transition).items())
+        plain -= {name for name, fault in faults if fault.fatal}
+        lines = []
+        for whole, group in groupby(self.variables, key=lambda variable: variable.whole):
+            declared = (_declared(variable, variable.name in plain) for variable in group)
+            lines.append(f"{'species' if whole else 'real'} {', '.join(declared)}")
+        lines += [f"constant {_spelt(constant.name)} = {_text(constant.value)}" for constant in self.constants]
+        for parameter in self.parameters:
+            default = "" if parameter.default is None else f" = {number_text(parameter.default)}"
+            lines.append(f"parameter {_spelt(parameter.name)}{default}")
+        for transition in self.transitions:
+            guard = "" if transition.guard is None else f" when {_text(transition.guard)}"
+            lines.append(f"{_spelt(transition.name)}: {happens(transition)} @ {_text(transition.rate)}{guard}")
+        for event in self.events:
+            initially = "" if event.initially else " initially false"
+            lines.append(f"event {_spelt(event.name)}: {happens(event)} when {_text(event.trigger)}{initially}")
+        return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:
         return f"<Model: {len(self.variables)} species, {len(self.transitions)} reactions>"
@@ -334,3 +362,33 @@ def names_read(
 
 def _names_in(expressions: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for expression in expressions for name in expression.names))
+
+
+def happens(one: Transition | Event) -> str:
+    """What a transition or an event does: `S + I -> 2 I`, or the assignments it makes."""
+    parts = [f"{_spelt(name)} := {_text(value)}" for name, value in one.update]
+    consumed, produced = getattr(one, "consumed", ()), getattr(one, "produced", ())  # an event has neither
+    if consumed or produced or not (parts or hasattr(one, "trigger")):
+        parts.insert(0, f"{_side(consumed)} -> {_side(produced)}")
+    return ", ".join(parts) or "0"
+
+
+def _declared(variable: Variable, plain: bool) -> str:
+    declared = f"{_spelt(variable.name)} = {_text(variable.initial)}"
+    if plain or not variable.whole:
+        return declared
+    low = "(-inf" if variable.low is None else f"[{variable.low}"
+    high = "inf)" if variable.high is None else f"{variable.high}]"
+    return f"{declared} in {low}, {high}"
+
+
+def _side(pairs: tuple[tuple[str, int], ...]) -> str:
+    return " + ".join(f"{count} {_spelt(name)}" if count > 1 else _spelt(name) for name, count in pairs) or "0"
+
+
+def _spelt(name: str) -> str:
+    return Name(name).text(_RESERVED)
+
+
+def _text(value: Expression) -> str:
+    return value.text(_RESERVED)

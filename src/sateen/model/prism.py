@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
@@ -21,12 +21,12 @@ from typing import Final
 from sateen.core.errors import ModelError
 from sateen.language.expression import Boolean, Expression, Name, Number, Operation, joined, joined_parts, literal_value
 from sateen.language.grammar import Mistake, pointed
-from sateen.language.prism_syntax import Term
-from sateen.language.prism_types import Kind, Scope, Typed, check_kind
+from sateen.language.prism_syntax import Kind, Term
+from sateen.language.prism_types import Scope, Typed, check_kind
 from sateen.model.checks import negative_by_sign
 from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
 from sateen.model.prism_names import Copy, Names
-from sateen.model.prism_text import Assigned, Command, Defined, Program, Update, parse_program
+from sateen.model.prism_text import Assigned, Command, Program, Update, parse_program
 from sateen.model.readers import ModelReader, read_file
 
 __all__ = ["READER", "PrismModel", "load_prism", "read_prism"]
@@ -123,7 +123,12 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
     meanings |= {each.name: names.read(Term("name", each.position, text=each.name)) for each in program.formulas}
     labels: dict[str, Typed] = {}
     for label in program.labels:
-        labels[label.name] = _label(names, label, labels)
+        assert label.value is not None
+        if label.name in labels:
+            raise Mistake(f'two labels are called "{label.name}"', label.position, "give one of them another name")
+        if label.name in ("init", "deadlock"):
+            raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
+        labels[label.name] = names.condition(label.value, None, "a label is a condition")
     undefined = [name for name in names.constants if name not in names.definitions]
     opened: dict[str, tuple[Kind, Expression | None]] = {
         name: (names.constants[name].kind, names.definitions.get(name))
@@ -138,15 +143,6 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
         MappingProxyType(opened),
         joined("and", starts),
     )
-
-
-def _label(names: Names, label: Defined, before: Mapping[str, Typed]) -> Typed:
-    assert label.value is not None
-    if label.name in before:
-        raise Mistake(f'two labels are called "{label.name}"', label.position, "give one of them another name")
-    if label.name in ("init", "deadlock"):
-        raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
-    return names.condition(label.value, None, "a label is a condition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +163,36 @@ def _transitions(names: Names) -> tuple[Transition, ...]:
     the action, wherever all their guards hold; their rates multiply. A module that knows the action, but has no command
     of it enabled, blocks it.
     """
-    steps = _Steps(names)
+    actions: dict[str, dict[str, list[_Step]]] = {}
+    happenings: list[tuple[str, dict[str, list[_Step]]]] = []  # an action or a module, and the steps by module
+    for copy in names.copies:
+        for command in copy.module.commands:
+            steps = _steps(names, copy, command)
+            if not command.action:
+                happenings += [(copy.name, {copy.name: [step]}) for step in steps]
+                continue
+            action = copy.new(command.action)
+            if action not in actions:
+                actions[action] = {}
+                happenings.append((action, actions[action]))
+            actions[action].setdefault(copy.name, []).extend(steps)
     labelled: list[tuple[str, Transition]] = []
-    nodes = 0
-    for label, combined in steps.combinations():
-        transition = _transition(combined)
-        if transition is None:
-            continue
-        nodes += sum(step.size for step in combined)
-        if len(labelled) == _MOST_TRANSITIONS or nodes > _MOST_NODES:
-            raise _too_many(label, combined[0].position)
-        labelled.append((label, transition))
+    combinations = nodes = 0
+    for label, modules in happenings:
+        combinations += math.prod(map(len, modules.values()))
+        if combinations > _MOST_COMBINATIONS:
+            raise _too_many(f"the action {label}", next(iter(modules.values()))[0].position)
+        for combined in product(*modules.values()):
+            transition = _transition(combined)
+            if transition is None:
+                continue
+            nodes += sum(step.size for step in combined)
+            if len(labelled) == _MOST_TRANSITIONS or nodes > _MOST_NODES:
+                raise _too_many(label, combined[0].position)
+            labelled.append((label, transition))
     moving = [pair for pair in labelled if pair[1].change or pair[1].update]
     # A jump that changes nothing is none, but a model needs something that can happen.
-    return _named(moving or labelled[:1], set(steps.actions))
+    return _named(moving or labelled[:1], set(actions))
 
 
 def _too_many(label: str, position: int) -> Mistake:
@@ -188,79 +200,52 @@ def _too_many(label: str, position: int) -> Mistake:
     return Mistake(f"{label} leads to more transitions than can be run", position, remedy)
 
 
-class _Steps:
-    """The steps of every module by action."""
-
-    def __init__(self, names: Names) -> None:
-        self.names = names
-        self.actions: dict[str, dict[str, list[_Step]]] = {}
-        self.order: list[tuple[str, _Step | None]] = []  # an action, where it first stands, or a step alone
-        for copy in names.copies:
-            for command in copy.module.commands:
-                self._add(copy, command)
-
-    def combinations(self) -> Iterator[tuple[str, tuple[_Step, ...]]]:
-        """What can happen together, with the action or the module it is called after."""
-        total = 0
-        for label, step in self.order:
-            if step is not None:
-                yield label, (step,)
-                continue
-            modules = self.actions[label].values()
-            total += math.prod(map(len, modules))
-            if total > _MOST_COMBINATIONS:
-                raise _too_many(f"the action {label}", next(iter(modules))[0].position)
-            for combined in product(*modules):
-                yield label, combined
-
-    def _add(self, copy: Copy, command: Command) -> None:
-        guard = self.names.condition(command.guard, copy, "a guard is true or false")
-        action = copy.new(command.action) if command.action else ""
-        if action and action not in self.actions:
-            self.order.append((action, None))
-            self.actions[action] = {}
-        known = self.actions[action].setdefault(copy.name, []) if action else []
-        for update in command.updates:
-            step = self._step(copy, bool(action), guard, update)
-            known.append(step)
-            if not action:
-                self.order.append((copy.name, step))
-
-    def _step(self, copy: Copy, shared: bool, guard: Typed, update: Update) -> _Step:
-        rate = Typed(_ONE, "int") if update.rate is None else self.names.read(update.rate, copy)
-        if rate.kind == "bool":
-            raise Mistake("a rate is a number, and this is true or false", update.position)
-        if negative_by_sign(rate.expression):
-            raise Mistake(f"the rate {rate.expression} is never positive", update.position, "change its sign")
-        if all(name in self.names.values for name in rate.expression.names):
-            known = float(rate.expression.evaluate(self.names.values))
-            if not 0.0 <= known < math.inf:
-                raise Mistake(f"the rate is {known:g}", update.position, "rates are finite and at least 0")
+def _steps(names: Names, copy: Copy, command: Command) -> list[_Step]:
+    """The alternatives of a command."""
+    guard = names.condition(command.guard, copy, "a guard is true or false")
+    conjuncts = () if guard.expression == Boolean(True) else joined_parts("and", guard.expression)
+    steps = []
+    for update in command.updates:
+        rate = _rate(names, copy, update)
         assigned: dict[str, Typed] = {}
         for each in update.assigned:
-            name, value = self._assigned(copy, shared, each)
+            name, value = _assigned(names, copy, bool(command.action), each)
             if name in assigned:
                 raise Mistake(f"{name} is assigned twice", each.position)
             assigned[name] = value
         size = guard.size + rate.size + sum(value.size for value in assigned.values())
         pairs = tuple((name, value.number) for name, value in assigned.items())
-        conjuncts = () if guard.expression == Boolean(True) else joined_parts("and", guard.expression)
-        return _Step(conjuncts, rate.expression, pairs, size, update.position)
+        steps.append(_Step(conjuncts, rate.expression, pairs, size, update.position))
+    return steps
 
-    def _assigned(self, copy: Copy, shared: bool, assigned: Assigned) -> tuple[str, Typed]:
-        name = copy.new(assigned.name)
-        if name not in self.names.declared:
-            raise Mistake(f"{name} is not a variable", assigned.position, "only variables can be assigned")
-        owner, kind = self.names.owner(name), self.names.declared[name][0].kind
-        if owner is not None and owner != copy.name:
-            remedy = f"let {owner} do it, in a command with the same action"
-            raise Mistake(f"{copy.name} cannot change {name}, a variable of {owner}", assigned.position, remedy)
-        if owner is None and shared:
-            remedy = "as in PRISM: others may change it at the same time; leave the action out"
-            raise Mistake(f"a command with an action cannot change the global {name}", assigned.position, remedy)
-        value = self.names.read(assigned.value, copy)
-        check_kind(name, kind, value, assigned.value)
-        return name, value
+
+def _rate(names: Names, copy: Copy, update: Update) -> Typed:
+    rate = Typed(_ONE, "int") if update.rate is None else names.read(update.rate, copy)
+    if rate.kind == "bool":
+        raise Mistake("a rate is a number, and this is true or false", update.position)
+    if negative_by_sign(rate.expression):
+        raise Mistake(f"the rate {rate.expression} is never positive", update.position, "change its sign")
+    if all(name in names.values for name in rate.expression.names):
+        known = float(rate.expression.evaluate(names.values))
+        if not 0.0 <= known < math.inf:
+            raise Mistake(f"the rate is {known:g}", update.position, "rates are finite and at least 0")
+    return rate
+
+
+def _assigned(names: Names, copy: Copy, shared: bool, assigned: Assigned) -> tuple[str, Typed]:
+    name = copy.new(assigned.name)
+    if name not in names.declared:
+        raise Mistake(f"{name} is not a variable", assigned.position, "only variables can be assigned")
+    declared, owner = names.declared[name]
+    if owner is not None and owner is not copy:
+        remedy = f"let {owner.name} do it, in a command with the same action"
+        raise Mistake(f"{copy.name} cannot change {name}, a variable of {owner.name}", assigned.position, remedy)
+    if owner is None and shared:
+        remedy = "as in PRISM: others may change it at the same time; leave the action out"
+        raise Mistake(f"a command with an action cannot change the global {name}", assigned.position, remedy)
+    value = names.read(assigned.value, copy)
+    check_kind(name, declared.kind, value, assigned.value)
+    return name, value
 
 
 def _transition(steps: Sequence[_Step]) -> Transition | None:
@@ -276,15 +261,15 @@ def _transition(steps: Sequence[_Step]) -> Transition | None:
     rate = reduce(lambda left, right: Operation("*", (left, right)), factors) if factors else _ONE
     guard = joined("and", guards) if guards else None
     assigned = [(name, value) for step in steps for name, value in step.assigned if value != Name(name)]
-    changes = [_change(name, value, fixed) for name, value in assigned]
-    known = {name: change for (name, _), change in zip(assigned, changes, strict=True) if change is not None}
+    changes = [(name, _change(name, value, fixed)) for name, value in assigned]
+    known = [(name, change) for name, change in changes if change is not None]
     if len(known) < len(assigned):
         return Transition("", rate, update=tuple(assigned), guard=guard)
     return Transition(
         "",
         rate,
-        consumed=tuple((name, -change) for name, change in known.items() if change < 0),
-        produced=tuple((name, change) for name, change in known.items() if change > 0),
+        consumed=tuple((name, -change) for name, change in known if change < 0),
+        produced=tuple((name, change) for name, change in known if change > 0),
         guard=guard,
     )
 

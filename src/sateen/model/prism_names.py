@@ -10,10 +10,10 @@ from graphlib import CycleError, TopologicalSorter
 from sateen.core.errors import InputError, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
-from sateen.language.prism_syntax import FUNCTIONS, Term
+from sateen.language.prism_syntax import FUNCTIONS, Named, Term
 from sateen.language.prism_types import Typed, check_kind, closed_value, given_value, typed, unknown_name, without_value
 from sateen.model.model import Variable
-from sateen.model.prism_text import Declared, Module, Named, Program, Renamed
+from sateen.model.prism_text import Declared, Module, Program, Renamed
 
 __all__ = ["Copy", "Names"]
 
@@ -58,11 +58,6 @@ class Names:
         if made.kind != "bool":
             raise Mistake(f"{rule}, and this is a number", term.position, "compare it with something")
         return made
-
-    def owner(self, name: str) -> str | None:
-        """The module that a variable belongs to; None if it is global."""
-        copy = self.declared[name][1]
-        return None if copy is None else copy.name
 
     def needed(self, names: Iterable[str]) -> set[str]:
         """The constants among some names, and those that they read, by way of others too."""
@@ -178,19 +173,19 @@ class Names:
             return 0, 1
         if declared.low is None or declared.high is None:
             return None, None
-        low, high = (self._bound(term, copy, f"the range of {name}") for term in (declared.low, declared.high))
+        noun, bounds = f"the range of {name}", []
+        for term in (declared.low, declared.high):
+            made = self._fixed(term, copy, noun)
+            check_kind(noun, "int", made, term)
+            needed = self.needed(made.expression.names)
+            for constant in self.constants:
+                if constant in needed and constant not in self.definitions:
+                    raise without_value(noun, constant, term)
+            bounds.append(int(closed_value(made, term, self.values, noun)))
+        low, high = bounds
         if low > high or max(abs(low), abs(high)) > LARGEST_WHOLE:
             raise Mistake(f"{name} has no value in the range [{low}..{high}]", declared.low.position)
         return low, high
-
-    def _bound(self, term: Term, copy: Copy | None, noun: str) -> int:
-        made = self._fixed(term, copy, noun)
-        check_kind(noun, "int", made, term)
-        needed = self.needed(made.expression.names)
-        for name in self.constants:
-            if name in needed and name not in self.definitions:
-                raise without_value(noun, name, term)
-        return int(closed_value(made, term, self.values, noun))
 
     def _check_once(self, program: Program) -> None:
         """Refuses a name that stands for two things."""

@@ -7,21 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from lark import Token, v_args
+from lark import Token, Tree, v_args
 
 from sateen.core.errors import ModelError
-from sateen.language.grammar import Language, Mistake, pointed
-from sateen.language.prism_syntax import EXPRESSIONS, FUNCTIONS, Term, TermBuilder, prism_hint, without_comments
-from sateen.language.prism_types import Kind
+from sateen.language.grammar import Language, Mistake, pointed, refuse_oversized
+from sateen.language.prism_syntax import (
+    EXPRESSIONS,
+    FUNCTIONS,
+    Defined,
+    Kind,
+    Named,
+    Term,
+    TermBuilder,
+    prism_hint,
+    without_comments,
+)
 from sateen.model.readers import MAX_CHARACTERS
 
 __all__ = [
     "Assigned",
     "Command",
     "Declared",
-    "Defined",
     "Module",
-    "Named",
     "Program",
     "Renamed",
     "Update",
@@ -32,29 +39,13 @@ Part: TypeAlias = Any  # what a rule of the grammar was made into: a token, a Te
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A name and where it stands."""
-
-    name: str
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Defined(Named):
-    """A constant, a formula or a label: a name for a value, or for one that is still to be given."""
-
-    kind: Kind
-    value: Term | None
-
-
-@dataclass(frozen=True, slots=True)
 class Declared(Named):
     """A variable: a bool, or an int with or without bounds."""
 
     kind: Kind
-    low: Term | None = None
-    high: Term | None = None
-    initial: Term | None = None
+    low: Term | None
+    high: Term | None
+    initial: Term | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +103,7 @@ class Program:
 
 def parse_program(text: str) -> Program:
     """The parts of a model; ModelError, with a caret, where the text is no model or has what is not supported."""
-    _PROGRAMS.refuse_oversized(text)
+    refuse_oversized(text, ModelError, "a model", MAX_CHARACTERS)
     with pointed(text, ModelError):
         body, rewards = _without_blocks(without_comments(text), "rewards")
         body, systems = _without_blocks(body, "system")
@@ -162,33 +153,28 @@ def _check_system(block: Token, program: Program) -> None:
 _GRAMMAR: Final = (
     EXPRESSIONS
     + r"""
-    program: part*
-    ?part: type | constant | formula | labelled | global_ | module | renamed | initial
+    program: (type | constants | formulas | labels | variables | modules | initial)*
     type: TYPE
-    constant: (CONST | RATE | PROB) (INT | DOUBLE | BOOL)? NAME (_EQ expression)? _SEMICOLON
-    formula: "formula" NAME _EQ expression _SEMICOLON
-    labelled: "label" LABEL _EQ expression _SEMICOLON
-    global_: "global" variable
+    constants: constant _SEMICOLON
+    formulas: formula _SEMICOLON
+    labels: labelled _SEMICOLON
+    variables: "global" variable
+    modules: module | renamed
+    formula: "formula" NAME _EQ expression
     module: "module" NAME variable* command* "endmodule"
     renamed: "module" NAME _EQ NAME _LSQB renaming (_COMMA renaming)* _RSQB "endmodule"
     renaming: NAME _EQ NAME
     initial: INIT expression "endinit"
 
-    variable: NAME _COLON extent (INIT expression)? _SEMICOLON
+    variable: NAME _COLON extent ("init" expression)? _SEMICOLON
     extent: _LSQB expression ".." expression _RSQB | BOOL | INT | CLOCK
     command: _LSQB NAME? _RSQB expression _ARROW updates _SEMICOLON
-    updates: update | alternative (PLUS alternative)*
+    updates: update | alternative ("+" alternative)*
     alternative: expression _COLON update
     update: assigned (_AND assigned)* | TRUE
     assigned: _LPAR PRIMED _EQ expression _RPAR
 
     TYPE.2: /(?:TYPES)\b/
-    CONST: "const"
-    RATE: "rate"
-    PROB: "prob"
-    INT: "int"
-    DOUBLE: "double"
-    BOOL: "bool"
     CLOCK: "clock"
     INIT: "init"
     _ARROW: "->"
@@ -199,52 +185,31 @@ _GRAMMAR: Final = (
 
 @v_args(inline=True)
 class _ProgramBuilder(TermBuilder):
-    """The parts of a file by kind, each as (kind, part) until the file is whole."""
+    """The parts of a file by kind, each below a Tree of its kind until the file is whole."""
 
-    def program(self, *parts: tuple[str, Part]) -> dict[str, tuple[Part, ...]]:
+    def program(self, *parts: Tree[Part]) -> dict[str, tuple[Part, ...]]:
         kinds = ("type", "constants", "formulas", "labels", "variables", "modules")
-        return {kind: tuple(part for its_kind, part in parts if its_kind == kind) for kind in kinds}
+        return {kind: tuple(part.children[0] for part in parts if part.data == kind) for kind in kinds}
 
-    def type(self, word: Token) -> tuple[str, Token]:
-        return "type", word
+    def formula(self, name: Token, value: Term) -> Defined:
+        return Defined(self.checked(name), name.start_pos or 0, "bool", value)
 
-    def constant(self, word: Token, *rest: Part) -> tuple[str, Defined]:
-        kinds: dict[str, Kind] = {"int": "int", "double": "double", "bool": "bool"}
-        kind: Kind = "int" if word == "const" else "double"
-        if rest[0] in kinds:
-            kind, rest = kinds[rest[0]], rest[1:]
-        name, *value = rest
-        return "constants", Defined(self.checked(name), name.start_pos or 0, kind, value[0] if value else None)
-
-    def formula(self, name: Token, value: Term) -> tuple[str, Defined]:
-        return "formulas", Defined(self.checked(name), name.start_pos or 0, "bool", value)
-
-    def labelled(self, label: Token, value: Term) -> tuple[str, Defined]:
-        return "labels", Defined(label.strip('"'), label.start_pos or 0, "bool", value)
-
-    def global_(self, variable: Declared) -> tuple[str, Declared]:
-        return "variables", variable
-
-    def variable(self, name: Token, extent: tuple[Part, ...], init: Token | None = None, *start: Term) -> Declared:
+    def variable(self, name: Token, extent: Part, initial: Term | None = None) -> Declared:
         position = name.start_pos or 0
-        initial = start[0] if start else None
-        if len(extent) == 2:
-            return Declared(self.checked(name), position, "int", *extent, initial)
-        if extent[0] == "clock":
+        if extent.children == ["clock"]:
             raise Mistake("clocks are not supported", position, "they belong to a pta; a ctmc has none")
-        return Declared(self.checked(name), position, "bool" if extent[0] == "bool" else "int", initial=initial)
+        kind: Kind = "bool" if extent.children == ["bool"] else "int"
+        low, high = extent.children if len(extent.children) == 2 else (None, None)
+        return Declared(self.checked(name), position, kind, low, high, initial)
 
-    def extent(self, *bounds: Part) -> tuple[Part, ...]:
-        return bounds
-
-    def module(self, name: Token, *parts: Part) -> tuple[str, Module]:
+    def module(self, name: Token, *parts: Part) -> Module:
         variables = tuple(part for part in parts if isinstance(part, Declared))
         commands = tuple(part for part in parts if isinstance(part, Command))
-        return "modules", Module(self.checked(name), name.start_pos or 0, variables, commands)
+        return Module(self.checked(name), name.start_pos or 0, variables, commands)
 
-    def renamed(self, name: Token, base: Token, *names: tuple[Named, str]) -> tuple[str, Renamed]:
+    def renamed(self, name: Token, base: Token, *names: tuple[Named, str]) -> Renamed:
         of = Named(str(base), base.start_pos or 0)
-        return "modules", Renamed(self.checked(name), name.start_pos or 0, of, names)
+        return Renamed(self.checked(name), name.start_pos or 0, of, names)
 
     def renaming(self, old: Token, new: Token) -> tuple[Named, str]:
         return Named(str(old), old.start_pos or 0), str(new) if new in FUNCTIONS else self.checked(new)
@@ -257,8 +222,8 @@ class _ProgramBuilder(TermBuilder):
         *action, guard, updates = parts
         return Command(self.checked(action[0]) if action else "", guard, updates)
 
-    def updates(self, *alternatives: Part) -> tuple[Update, ...]:
-        return tuple(each for each in alternatives if isinstance(each, Update))
+    def updates(self, *alternatives: Update) -> tuple[Update, ...]:
+        return alternatives
 
     def alternative(self, rate: Term, update: Update) -> Update:
         return replace(update, rate=rate, position=rate.position)

@@ -21,19 +21,17 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from sateen.core.errors import ModelError, ModelWarning, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name
+from sateen.language.grammar import refuse_oversized
 from sateen.model.checks import consumption_faults, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
-from sateen.model.reactions_text import NAME, Piece, lines_of, mass_action
+from sateen.model.reactions_text import NAME, WHEN, Piece, lines_of, mass_action
 from sateen.model.readers import MAX_CHARACTERS, ModelReader
 
 __all__ = ["READER", "mass_action", "read_reactions", "write_reactions"]
-
-Pairs: TypeAlias = "tuple[tuple[str, int], ...]"
-Assigned: TypeAlias = "tuple[tuple[str, Expression], ...]"
 
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
 _LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
@@ -45,10 +43,7 @@ _KINDS: Final = ("species", "real", "constant", "parameter")
 
 def read_reactions(text: str) -> Model:
     """The model that `text` describes, checked; doubts are given as ModelWarning and kept in `model.warnings`."""
-    if not isinstance(text, str):
-        raise ModelError(f"a model is written as text, not as {type(text).__name__}")
-    if len(text) > MAX_CHARACTERS:
-        raise ModelError(f"a model of {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+    refuse_oversized(text, ModelError, "a model", MAX_CHARACTERS)
     reader = _Reader(text)
     for line in lines_of(text):
         reader.line(line)
@@ -127,21 +122,21 @@ class _Reader:
             declared.fail(f"expected a name and a value, such as {kind} X = 5")
         name = self.name(declared.part(match.start(1), match.end(1)))
         given = None if match[2] is None else declared.part(match.start(2))
-        if kind in ("species", "real"):
-            if given is None:
-                what = "count" if kind == "species" else "value"
-                declared.fail(f"{name} needs an initial {what}", f"write  {kind} {name} = 0")
+        if given is None:
+            if kind != "parameter":
+                what = {"species": "an initial count", "real": "an initial value", "constant": "a value"}[kind]
+                example = 100 if kind == "constant" else 0
+                declared.fail(f"{name} needs {what}", f"write  {kind} {name} = {example}")
+            self.parameters[name] = Parameter(name)
+        elif kind in ("species", "real"):
             self.variables[name] = self.variable(kind, name, given)
-            return
-        value = None if given is None else given.expression()
-        if kind == "constant":
-            if value is None:
-                declared.fail(f"{name} needs a value", f"write  constant {name} = 100")
-            self.constants[name] = Constant(name, value)
+        elif kind == "constant":
+            self.constants[name] = Constant(name, given.expression())
         else:
-            if given is not None and value is not None and value.names:
+            value = given.expression()
+            if value.names:
                 given.fail("a default is a number", f"write  constant {name} = {value}")
-            self.parameters[name] = Parameter(name, None if value is None else float(value.evaluate({})))
+            self.parameters[name] = Parameter(name, float(value.evaluate({})))
 
     def variable(self, kind: str, name: str, given: Piece) -> Variable:
         piece, bounds = given.bounded()
@@ -179,7 +174,8 @@ class _Reader:
             line.rest().fail(*_NO_RATE)
         if len(rates) > 1:
             rates[1].fail("a second rate", "a reaction has one @, with its rate behind it")
-        rate, guard = rates[0].guarded()
+        rate, condition = rates[0].cut(WHEN)
+        guard = None if condition is None else condition.expression(condition=True)
         if rate.blank:
             line.rest().fail(*_NO_RATE)
         if name and name in self.labels:
@@ -213,7 +209,7 @@ class _Reader:
             in_update = any(CLOCK in value.names for _, value in update)
             (written if in_update else trigger).fail(error.message, error.remedy)
 
-    def assignments(self, pieces: list[Piece]) -> Assigned:
+    def assignments(self, pieces: list[Piece]) -> tuple[tuple[str, Expression], ...]:
         """What `x := x - 1, busy := 0` assigns."""
         update: dict[str, Expression] = {}
         for piece in pieces:
@@ -230,7 +226,7 @@ class _Reader:
                     self._doubt(value, f"{name} := {update[name]} is outside the bounds of {name}")
         return tuple(update.items())
 
-    def side(self, piece: Piece) -> Pairs:
+    def side(self, piece: Piece) -> tuple[tuple[str, int], ...]:
         counts: dict[str, int] = {}
         for term, name, count in piece.terms():
             if not self.known(name, term).whole:
@@ -257,7 +253,10 @@ class _Reader:
         if self.events and CLOCK in self.where:
             remedy = "triggers read the time under that name; choose another"
             self.where[CLOCK].fail(f"in a model with events {CLOCK} is the clock", remedy)
-        self._name_the_unnamed()
+        taken = {reaction.transition.name for reaction in self.reactions}
+        for place, reaction in enumerate(self.reactions):  # those without a name are r1, r2, ... by their place
+            name = reaction.transition.name or new_name(f"r{place + 1}", taken)
+            self.reactions[place] = replace(reaction, transition=replace(reaction.transition, name=name))
         self._free_names()
         for reaction in self.reactions:
             self._check(reaction)
@@ -270,14 +269,6 @@ class _Reader:
             tuple(event for event, _, _ in self.events.values()),
             warnings=tuple(self.doubts),
         )
-
-    def _name_the_unnamed(self) -> None:
-        """Calls them r1, r2, ... by their place in the text."""
-        taken = {reaction.transition.name for reaction in self.reactions}
-        for place, reaction in enumerate(self.reactions):
-            if not reaction.transition.name:
-                named = replace(reaction.transition, name=new_name(f"r{place + 1}", taken))
-                self.reactions[place] = replace(reaction, transition=named)
 
     def _check(self, reaction: _Reaction) -> None:
         transition = reaction.transition

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn
 
 from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import parse_condition, parse_expression, pointed
 
-__all__ = ["NAME", "Piece", "lines_of", "mass_action"]
-
-Bounds: TypeAlias = "tuple[int | None, int | None]"
+__all__ = ["NAME", "WHEN", "Piece", "lines_of", "mass_action"]
 
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
@@ -26,7 +24,7 @@ _TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
 _TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
-_WHEN: Final = re.compile(r"\bwhen\b")
+WHEN: Final = re.compile(r"\bwhen\b")  # between a rate and its guard, or assignments and their trigger
 _INITIALLY: Final = re.compile(r"\binitially\b\s*(\w*)\s*$")
 
 
@@ -126,7 +124,7 @@ class Piece:
             self.fail(message, "assignments look like  x := x - 1, y := 0")
         return match[1].strip("`"), self.part(match.end())
 
-    def bounded(self) -> tuple[Piece, Bounds | None]:
+    def bounded(self) -> tuple[Piece, tuple[int | None, int | None] | None]:
         """The value and the bounds of `value in [low, high]`; None where no bounds are written."""
         value, written = self.cut(_IN)
         if written is None:
@@ -152,14 +150,9 @@ class Piece:
             self.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
         return int(digits)
 
-    def guarded(self) -> tuple[Piece, Expression | None]:
-        """The rate and the guard of `rate when guard`."""
-        rate, guard = self.cut(_WHEN)
-        return rate, None if guard is None else guard.expression(condition=True)
-
     def triggered(self) -> tuple[Piece, Piece, bool]:
         """The assignments and the trigger of `X := 50 when time >= 25`, and what `initially` says."""
-        assignments, trigger = self.cut(_WHEN)
+        assignments, trigger = self.cut(WHEN)
         if trigger is None:
             self.rest().fail("this event has no trigger", "write after when what makes it happen: when time >= 25")
         initially = True

@@ -11,26 +11,25 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from sateen.core.errors import InputError, ModelWarning
-from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order, joined_parts
+from sateen.core.text import number_text
+from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order, joined_parts, number
 from sateen.model.checks import consumption_fault, negative_by_sign
-from sateen.model.model import CLOCK, Event, Model, Transition, names_read, new_name
-from sateen.model.sbml_elements import Source, listed, whole
+from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
 from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, sum_of
-from sateen.model.sbml_names import Names
-from sateen.model.sbml_safety import line_start, safe_header
+from sateen.model.sbml_names import Names, Source, listed, local_parameters, whole
+from sateen.model.sbml_safety import first_character, safe_header
 
 __all__ = ["SbmlModel", "read_sbml"]
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are shown
 _LONGEST_SENTENCE: Final = 250  # characters of one
-_CLOCK: Final = Name(CLOCK)
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
@@ -48,25 +47,27 @@ def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
     `origin` is the text it was made from, if it was made by a program: errors point there, and an arrow that is called
     reversible is believed only if the rate says so too.
     """
-    header = safe_header(text)
-    source = origin or Source(text, lambda element: _first_character(text, element.getLine()))
+    packages, reversible = safe_header(text)
+    source = origin or Source(text, lambda element: first_character(text, element.getLine()))
     file = _document(text, source).getModel()
     names = Names(file, source)
-    if not names.file.species:
+    if not names.species:
         source.fail("this model has no species", file)
-    if not names.file.reactions:
+    if not names.reactions:
         source.fail("this model has no reactions", file)
-    transitions = _transitions(names, file, header.reversible if origin is None else frozenset())
+    declared = reversible if origin is None else frozenset()
+    transitions = tuple(_transition(names, file, each, name in declared) for name, each in names.reactions.items())
     events = _events(names, file)
-    variables = names.variables()
+    variables = _variables(names)
     if not variables:
         source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", file)
-    rules = {name: rule for name, rule in names.moving_rules().items() if SBML_TIME.name not in rule.names}
+    moving = {name: names.amount_set(name, names.ruled(name)) for name in names.rules if names.moves_by_rule(name)}
+    rules = {name: rule for name, rule in moving.items() if SBML_TIME.name not in rule.names}
     read = names_read(variables, transitions, events).union(*(rule.names for rule in rules.values()))
-    packages = [f"the package {name} is not read" for name in header.packages]
     doubts = list(_doubts(names, transitions))
-    remarks = (*packages, *_remarks(file, source, names, rules), *doubts)
-    model = Model(variables, transitions, names.parameters(), names.constants(read), events, remarks)
+    unread = (f"the package {name} is not read" for name in packages)
+    remarks = (*unread, *_remarks(file, source, names, rules), *doubts)
+    model = Model(variables, transitions, tuple(_parameters(names)), _constants(names, read), events, remarks)
     _check_start(model, names)
     for doubt in doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=3)
@@ -120,19 +121,19 @@ def _check_start(model: Model, names: Names) -> None:
         try:
             Model((variable,), ()).initial(values)
         except InputError as error:
-            names.fail(str(error), names.file.setter(variable.name))
+            names.fail(str(error), names.setter(variable.name))
 
 
 def _remarks(model: Element, source: Source, names: Names, rules: Mapping[str, Expression]) -> Iterator[str]:
     for name, rule in rules.items():
         written = str(rule) if len(str(rule)) <= _LONGEST_SENTENCE else f"{str(rule)[:_LONGEST_SENTENCE]}..."
-        yield source.note(f"{name} is inlined: {name} = {written}", names.file.rules[name])
+        yield source.note(f"{name} is inlined: {name} = {written}", names.rules[name])
     for event in listed(model.getListOfEvents()):
         if not _has_trigger(event):
             yield source.note(f"the event {event.getId()} has no trigger, so it never happens", event)
-    for constraint in names.file.unwatched:
+    for constraint in names.unwatched:
         yield source.note("the constraint is not watched", constraint)
-    for element in (model, *names.file.species.values()):
+    for element in (model, *names.species.values()):
         if element.getSubstanceUnits() == "mole":
             yield source.note("the unit of amounts is the mole; they are read as molecules", element)
 
@@ -140,31 +141,18 @@ def _remarks(model: Element, source: Source, names: Names, rules: Mapping[str, E
 def _doubts(names: Names, transitions: tuple[Transition, ...]) -> Iterator[str]:
     """What is legal but may lead below 0; a rate that is never positive is refused."""
     for transition in transitions:
-        reaction = names.file.reactions[transition.name]
+        reaction = names.reactions[transition.name]
         if negative_by_sign(transition.rate):
             message = f"the rate of {transition.name} is never positive: {transition.rate}"
             names.fail(message, reaction.getKineticLaw())
         if (fault := consumption_fault(transition)) is not None:
-            yield names.file.source.note(f"{fault.message}; {fault.remedy}", reaction)
+            yield names.source.note(f"{fault.message}; {fault.remedy}", reaction)
 
 
-def _first_character(text: str, line: int) -> int:
-    """Where the first character of a line that is not a space stands."""
-    start = line_start(text, max(line, 1))
-    return start + len(text[start:]) - len(text[start:].lstrip())
-
-
-def _transitions(names: Names, model: Element, reversible: frozenset[str]) -> tuple[Transition, ...]:
-    """Every reaction of the file; those that have no discrete meaning are refused.
-
-    `reversible` are the ids of those that the file explicitly declares so.
-    """
-    factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
-    return tuple(_transition(names, each, factor, name in reversible) for name, each in names.file.reactions.items())
-
-
-def _transition(names: Names, reaction: Element, factor: str, reversible: bool) -> Transition:
+def _transition(names: Names, model: Element, reaction: Element, reversible: bool) -> Transition:
+    """A reaction, refused if it has no discrete meaning; it is `reversible` if the file explicitly declares it so."""
     name = reaction.getId()
+    factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
     if reversible:
         remedy = (
             "split it into two reactions, one for each direction, each with its own rate\n"
@@ -201,7 +189,7 @@ def _side(names: Names, references: list[Element], reaction: str, factor: str) -
     counts: dict[str, int] = {}
     for reference in references:
         name = reference.getSpecies()
-        species = names.file.species[name]
+        species = names.species[name]
         noun = f"the stoichiometry of {name} in {reaction}"
         count = names.stoichiometry(reference, noun)
         if species.getConstant() or species.getBoundaryCondition():
@@ -232,8 +220,8 @@ def _events(names: Names, model: Element) -> tuple[Event, ...]:
     for place, element in enumerate(elements, start=1):
         name = element.getId() or new_name(f"event_{place}", taken)
         events.append(_event(names, element, name, alone))
-    if events and CLOCK in (*names.file.species, *names.file.parameters, *names.file.compartments):
-        names.fail(f"{CLOCK} is the clock in a model with events", names.file.setter(CLOCK), "give it another id")
+    if events and CLOCK in (*names.species, *names.parameters, *names.compartments):
+        names.fail(f"{CLOCK} is the clock in a model with events", names.setter(CLOCK), "give it another id")
     return tuple(events)
 
 
@@ -276,8 +264,8 @@ def _event(names: Names, event: Element, name: str, alone: bool) -> Event:
 
 def _assignment(names: Names, assignment: Element, event: str) -> tuple[str, Expression]:
     name = assignment.getVariable()
-    if name not in names.file.species and name not in names.file.parameters:
-        what = "a compartment" if name in names.file.compartments else "a stoichiometry"
+    if name not in names.species and name not in names.parameters:
+        what = "a compartment" if name in names.compartments else "a stoichiometry"
         remedy = "events may change species and parameters"
         names.fail(f"the event {event} changes {name}, {what}", assignment, remedy)
     value = names.amount_set(name, names.read(assignment, f"what the event {event} makes of {name}"))
@@ -295,18 +283,86 @@ def _timed(names: Names, condition: Expression, trigger: Element, noun: str) -> 
         parts = tuple(_timed(names, operand, trigger, noun) for operand in condition.operands)
         return Operation(condition.symbol, parts)
     if isinstance(condition, Operation) and condition.symbol in COMPARISONS:
-        left, right = condition.operands
+        symbol, (left, right) = condition.symbol, condition.operands
         if SBML_TIME.name in right.names:
-            left, right, symbol = right, left, _MIRRORED[condition.symbol]
-        else:
-            symbol = condition.symbol
+            left, right, symbol = right, left, _MIRRORED[symbol]
         terms = joined_parts("+", left)
         others = [term for term in terms if term != SBML_TIME]
         if len(others) == len(terms) - 1 and not any(SBML_TIME.name in each.names for each in (*others, right)):
-            return Operation(symbol, (_CLOCK, sum_of([right, *map(_negative, others)])))
+            return Operation(symbol, (Name(CLOCK), sum_of([right, *map(_negative, others)])))
     remedy = "compare the time with something, as in time >= 25"
     names.fail(f"{noun} reads the time within a formula", trigger, remedy)
 
 
 def _negative(term: Expression) -> Expression:
     return term.operands[0] if isinstance(term, Operation) and term.symbol == "-" else Operation("-", (term,))
+
+
+def _variables(names: Names) -> tuple[Variable, ...]:
+    """What changes: species, and parameters that events set."""
+    counts = [_count(names, name) for name in names.species if names.is_variable(name)]
+    real = [name for name in names.parameters if names.is_variable(name)]
+    return (*counts, *(Variable(name, names.initial(name), None, None, whole=False) for name in real))
+
+
+def _count(names: Names, name: str) -> Variable:
+    initial = names.initial(name)
+    low, high = names.bounds.get(name, (0, None))
+    if initial.names:
+        return Variable(name, initial, low, high)
+    amount = float(initial.evaluate({}))
+    count = whole(amount)
+    if count is None or not Variable(name, initial, low, high).allows(count):
+        where = names.assigned.get(name, names.species[name])
+        remedy = "amounts are numbers of molecules here, not moles: whole numbers from 0 on"
+        if count is not None and count >= 0:
+            remedy = "a constraint of the model forbids it"
+        names.fail(f"the species {name} begins with {number_text(amount)}", where, remedy)
+    return Variable(name, initial if count == amount else number(float(count)), low, high)
+
+
+def _parameters(names: Names) -> Iterator[Parameter]:
+    """What a user may choose: global parameters that nothing sets, and those of single reactions."""
+    free = set(names.parameters) - {*names.rules, *names.assigned, *names.by_event, *names.fixed}
+    elements = [(name, each) for name, each in names.parameters.items() if name in free]
+    for reaction, local in names.local.items():
+        elements += [(local[each.getId()], each) for each in local_parameters(names.reactions[reaction])]
+    for name, element in elements:
+        value = float(element.getValue()) if element.isSetValue() else math.nan
+        if math.isinf(value):
+            names.fail(f"the parameter {name} is infinite", element, "give it a finite value")
+        yield Parameter(name, None if math.isnan(value) else value)
+
+
+def _constants(names: Names, read: Set[str]) -> tuple[Constant, ...]:
+    """What no run changes, each after those it reads; compartments only if they are among those `read`."""
+    values = dict(_constant_values(names))
+    placed: dict[str, Constant] = {}
+    path: list[str] = []  # from a constant to one that it reads, by way of others
+
+    def place(name: str) -> None:
+        if name in path:
+            circle = " -> ".join([*path[path.index(name) :], name])
+            names.fail(f"{path[-1]} is defined by itself: {circle}", names.setter(path[-1]))
+        path.append(name)
+        for each in values[name].names:
+            if each in values and each not in placed:
+                place(each)
+        path.pop()
+        placed[name] = Constant(name, values[name])
+
+    for name in values:
+        if name not in placed and (name not in names.compartments or name in read):
+            place(name)
+    return tuple(placed.values())
+
+
+def _constant_values(names: Names) -> Iterator[tuple[str, Expression]]:
+    """What no run changes, in the order of the file; sizes that are not given are left out."""
+    for name in (*names.compartments, *names.parameters, *names.species):
+        if names.is_variable(name) or names.moves_by_rule(name):
+            continue
+        if name in names.rules:
+            yield name, names.amount_set(name, names.ruled(name))
+        elif name in names.assigned or name in names.species or name in names.fixed or names.has_size(name):
+            yield name, names.initial(name)

@@ -256,10 +256,6 @@ def _comparison(symbol: str, operands: list[Expression]) -> Expression:
     return joined("and", [Operation(symbol, pair) for pair in pairwise(operands)])
 
 
-def _connective(symbol: str, operands: list[Expression]) -> Expression:
-    return joined(symbol, operands) if operands else Boolean(symbol == "and")
-
-
 def _odd(_symbol: str, operands: list[Expression]) -> Expression:
     """Exclusive or: whether an odd number of conditions hold."""
 
@@ -268,10 +264,6 @@ def _odd(_symbol: str, operands: list[Expression]) -> Expression:
         return Operation("or", (alone, Operation("and", (Operation("not", (left,)), right))))
 
     return reduce(either, operands) if operands else Boolean(False)
-
-
-def _implication(_symbol: str, operands: list[Expression]) -> Expression:
-    return Operation("or", (Operation("not", (operands[0],)), operands[1]))
 
 
 def _quotient(symbol: str, operands: list[Expression]) -> Expression:
@@ -310,9 +302,10 @@ _OPERATIONS: Final[Mapping[str, tuple[int, int, Callable[[str, list[Expression]]
     **dict.fromkeys(("min", "max"), (1, _MANY, joined)),
     **dict.fromkeys(COMPARISONS, (2, _MANY, _comparison)),
     "!=": (2, 2, _comparison),
-    **dict.fromkeys(("and", "or"), (0, _MANY, _connective)),
+    "and": (0, _MANY, lambda _, operands: joined("and", operands or [Boolean(True)])),
+    "or": (0, _MANY, lambda _, operands: joined("or", operands or [Boolean(False)])),
     "xor": (0, _MANY, _odd),
-    "implies": (2, 2, _implication),
+    "implies": (2, 2, lambda _, operands: Operation("or", (Operation("not", (operands[0],)), operands[1]))),
     "sqrt": (1, 2, _root),
     _TO_A_BASE: (1, 2, _logarithm),
     **dict.fromkeys(("quotient", "rem"), (2, 2, _quotient)),

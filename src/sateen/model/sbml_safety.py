@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from xml.parsers import expat
 
 from sateen.core.errors import ModelError
 
-__all__ = ["MAX_BYTES", "Header", "line_start", "safe_header"]
+__all__ = ["MAX_BYTES", "first_character", "safe_header"]
 
 MAX_BYTES: Final = 10_000_000
 MAX_ELEMENT_DEPTH: Final = 200
@@ -36,19 +35,12 @@ _PLAIN_ENCODINGS: Final = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
 _LATIN_ENCODINGS: Final = frozenset({"iso-8859-1", "iso-8859-15", "latin1", "latin-1", "windows-1252"})
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What the text of an SBML file declares: the packages that it uses and that a reader may ignore.
+def safe_header(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """What an SBML text declares, if it is safe to read on; ModelError, with the line, for any other text.
 
-    `reversible` are the reactions with that attribute; in Level 2 they are so as well without it.
+    First the packages that it uses and that a reader may ignore, then the ids of the reactions with the attribute
+    reversible; in Level 2 they are so as well without it.
     """
-
-    packages: tuple[str, ...]
-    reversible: frozenset[str]
-
-
-def safe_header(text: str) -> Header:
-    """The header of an SBML text that is safe to read on; ModelError, with the line, for any other text."""
     size = len(text) if text.isascii() else len(text.encode())
     if size > MAX_BYTES:
         raise ModelError(f"an SBML file of {size:,} bytes; at most {MAX_BYTES:,} are read")
@@ -79,7 +71,7 @@ class _SafetyCheck:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
 
-    def header(self) -> Header:
+    def header(self) -> tuple[tuple[str, ...], frozenset[str]]:
         try:
             self.parser.Parse(self.text.removeprefix("\ufeff"), True)
         except expat.ExpatError as error:
@@ -92,7 +84,7 @@ class _SafetyCheck:
         ):
             if _has_pairs(reads, most):
                 raise ModelError(f"{noun} read each other in more than {most:,} pairs", remedy="write some of them out")
-        return Header(self.packages, frozenset(self.reversible))
+        return self.packages, frozenset(self.reversible)
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         """An encoding under which the library could read something else than what is read here is refused."""
@@ -159,7 +151,7 @@ class _SafetyCheck:
     def _error(self, message: str, remedy: str = "", line: int = 0, column: int = -1) -> ModelError:
         line = line or self.parser.CurrentLineNumber
         column = self.parser.CurrentColumnNumber if column < 0 else column
-        return ModelError(message, self.text, line_start(self.text, line) + column, remedy)
+        return ModelError(message, self.text, _line_start(self.text, line) + column, remedy)
 
 
 def _has_pairs(reads: Mapping[str, set[str]], most: int) -> bool:
@@ -178,11 +170,13 @@ def _has_pairs(reads: Mapping[str, set[str]], most: int) -> bool:
     return False
 
 
-def line_start(text: str, line: int) -> int:
-    """Where a line of a text begins; lines are counted from 1."""
-    position = 0
-    for _ in range(line - 1):
-        position = text.find("\n", position) + 1
-        if position == 0:
-            return len(text)
-    return position
+def first_character(text: str, line: int) -> int:
+    """Where the first character from a line on that is not a space stands."""
+    start = _line_start(text, line)
+    return start + len(text[start:]) - len(text[start:].lstrip())
+
+
+def _line_start(text: str, line: int) -> int:
+    """Where a line of a text begins, or the text ends; lines are counted from 1."""
+    *before, rest = text.split("\n", max(line - 1, 0))
+    return len(text) - len(rest) if len(before) >= line - 1 else len(text)

@@ -74,8 +74,9 @@ def _check(model: Model) -> None:
             raise ModelError(f"no event sets the real number {variable.name}", remedy="make it a parameter")
 
 
-def _made(tag: str, attributes: Mapping[str, str], *children: Element) -> Element:
+def _made(tag: str, attributes: Mapping[str, str], *children: Element, text: str | None = None) -> Element:
     element = Element(tag, dict(attributes))
+    element.text = text
     element.extend(children)
     return element
 
@@ -188,9 +189,9 @@ def _node(expression: Expression) -> Element:
         case Boolean(value):
             return Element("true" if value else "false")
         case Name(name) if name == CLOCK:
-            return _text(Element("csymbol", {"encoding": "text", "definitionURL": _TIME}), name)
+            return _made("csymbol", {"encoding": "text", "definitionURL": _TIME}, text=f" {name} ")
         case Name(name):
-            return _text(Element("ci"), name)
+            return _made("ci", {}, text=f" {name} ")
         case Operation("if", (condition, then, otherwise)):
             piece = _made("piece", {}, _node(then), _node(condition))
             return _made("piecewise", {}, piece, _made("otherwise", {}, _node(otherwise)))
@@ -202,13 +203,8 @@ def _node(expression: Expression) -> Element:
 def _number(value: float) -> Element:
     digits = _digits(value)
     small = "." not in digits and value < _LARGEST_INTEGER
-    return _text(Element("cn", {"type": "integer"} if small else {}), digits)
+    return _made("cn", {"type": "integer"} if small else {}, text=f" {digits} ")
 
 
 def _apply(tag: str, operands: Iterable[Element]) -> Element:
     return _made("apply", {}, Element(tag), *operands)
-
-
-def _text(element: Element, text: str) -> Element:
-    element.text = f" {text} "
-    return element
