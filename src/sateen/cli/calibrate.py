@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -151,15 +151,7 @@ def calibrate(ctx: click.Context, /, **values: object) -> None:
     question = None if options.held_out is not None else _question(posterior.training.observations)
     plan = None if options.plan is None else _read_plan(options.plan, posterior)
     if planning is not None:
-        plan = st.plan(
-            posterior,
-            width=planning.width,
-            budget=planning.budget,
-            level=planning.level,
-            confidence=planning.confidence,
-            normaliser=planning.normaliser,
-            seed=_PLAN_SEED,
-        )
+        plan = st.plan(posterior, **{name: value for name, value in asdict(planning).items() if name != "fewest"})
     if plan is not None:
         with shared.usage():
             request = options.request(plan)
@@ -178,19 +170,11 @@ def calibrate(ctx: click.Context, /, **values: object) -> None:
 def _calibrated(
     posterior: FullPosterior, held_out: st.Observations, request: CalibrateRequest, plan: st.Plan | None
 ) -> st.Guarantee:
+    asked = asdict(request)
+    if plan is not None:
+        asked |= {"rank": None, "normaliser": None}  # the plan has chosen them
     try:
-        return st.calibrate(
-            posterior,
-            held_out,
-            method=request.method,
-            level=request.level,
-            confidence=request.confidence,
-            rank=None if plan else request.rank,
-            normaliser=None if plan else request.normaliser,
-            split=request.split,
-            plan=plan,
-            allow_trivial=request.allow_trivial,
-        )
+        return st.calibrate(posterior, held_out, plan=plan, **asked)
     except InputError as error:
         if error.argument != "design":
             raise

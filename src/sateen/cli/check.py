@@ -98,6 +98,7 @@ def check(
     formula = question.formula
     if runs is None and width is None and test is None:
         test = _test(question, indifference)
+    caps = {"max_events": max_events, "max_time": max_time}
     estimate = st.estimate(
         system,
         formula,
@@ -120,7 +121,7 @@ def check(
     if not as_json:  # printed at once: a failure in what follows does not lose a long estimate
         name = f"{question.name}: " if question.name else ""
         click.echo(f"{model}, seed {seed}{', ' * bool(values)}{values_text(values)}\n{name}{formula}\n")
-        click.echo("\n".join(_lines(estimate, {"max_events": max_events, "max_time": max_time})))
+        click.echo("\n".join(_lines(estimate, caps)))
     if exactly:
         probability, refusal = _exact(system, formula, at)
         content |= {"exact": probability, "exact_refused": refusal or None}
@@ -128,7 +129,6 @@ def check(
             click.echo(_exact_line(estimate, probability, refusal))
     files: list[str] = []
     if replay is not None:
-        caps = {"max_events": max_events, "max_time": max_time}
         path = call_provider("follow a run", system, formula, at, seed=seed, run=replay, progress=Bar(), **caps)
         assert isinstance(path, st.Path)
         explanation = st.explain(formula, path)

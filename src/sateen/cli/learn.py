@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Final, Literal, Union, get_args, get_origin
+from typing import Final, Literal, Union, get_args, get_origin
 
 import click
 
@@ -20,10 +20,7 @@ from sateen.core.seeds import stream_seed
 from sateen.learning.registry import LEARNERS, make_learner
 from sateen.study.spec import Design, DesignName
 
-if TYPE_CHECKING:
-    from sateen.core.prediction import Learner
-
-__all__ = ["learn", "learner_of"]
+__all__ = ["learn", "read_setting"]
 
 _PATIENCE: Final = 600.0  # seconds that a fit may take without a question
 _OF_A_MODEL: Final = ("vary", "at", "constants", "end", "design", "points", "runs", "observations", "max_events")
@@ -134,7 +131,7 @@ def learn(
     if twice := [name for name in rest if name in settings]:
         raise click.UsageError(f"{twice[0]} is given by --{twice[0]} and by --set; give it once")
     with shared.usage():
-        chosen = learner_of(learner, {**settings, **rest})
+        chosen = make_learner(learner, {**settings, **rest}, read_setting)
     if checkpoint is not None and "checkpoint" not in inspect.signature(chosen.fit).parameters:
         raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
     if text is None:
@@ -185,12 +182,8 @@ def learn(
         raise KeyboardInterrupt
 
 
-def learner_of(name: str, settings: Mapping[str, str]) -> Learner:
-    """The learner with these settings, which are read by the types that it declares."""
-    return make_learner(name, settings, _read)
-
-
-def _read(name: str, text: str, hint: object, declared: str) -> object:
+def read_setting(name: str, text: str, hint: object, declared: str) -> object:
+    """The value of a setting in a text, read by the type that the learner declares for it."""
     try:
         return _value(text, hint)
     except ValueError:
