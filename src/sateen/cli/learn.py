@@ -14,7 +14,7 @@ from sateen.cli import options as shared
 from sateen.cli.learned import learned_content, learned_lines
 from sateen.cli.output import agree, draw, show
 from sateen.cli.progress import Bar
-from sateen.cli.sources import keeping, load_model, load_observations, read_property, write_observations
+from sateen.cli.sources import kept, load_model, load_observations, read_property
 from sateen.core.errors import InputError
 from sateen.core.seeds import stream_seed
 from sateen.learning.registry import LEARNERS, make_learner
@@ -91,12 +91,10 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 @click.pass_context
 def learn(
     ctx: click.Context,
+    /,
     source: str,
     target: str,
     learner: str,
-    inputs: str | None,
-    kernel: str | None,
-    inducing: int | None,
     rest: Mapping[str, str],
     space: Mapping[str, st.Range | float],
     text: str | None,
@@ -114,6 +112,7 @@ def learn(
     yes: bool,
     plot: str | None,
     as_json: bool,
+    **named: object,
 ) -> None:
     """Learn, from OBSERVATIONS in a file or from a MODEL that is observed first, how probable it is at each θ that a
     run satisfies a formula; and write the posterior to a file that `predict` and `inspect` read.
@@ -126,8 +125,7 @@ def learn(
     sateen learn runs.csv --space beta=0.005:0.3 --learner ep-gp --kernel rbf -o sir.safetensors --plot sir.svg
     """
     shared.check_files({"-o": target, "--observations": observations, "--checkpoint": checkpoint, "--plot": plot})
-    named = {"inputs": inputs, "kernel": kernel, "inducing": inducing}
-    settings = {name: str(value) for name, value in named.items() if value is not None}
+    settings = {name: str(value) for name, value in named.items() if value is not None}  # that have their own option
     if twice := [name for name in rest if name in settings]:
         raise click.UsageError(f"{twice[0]} is given by --{twice[0]} and by --set; give it once")
     with shared.usage():
@@ -149,18 +147,13 @@ def learn(
             st.Space({**vary, **at}), stream_seed(seed, "training points")
         )
         formula = read_property(model, model.model.values(chosen_points[0]), text, end).formula
-        with keeping(observations):
-            observed = st.observe(
-                model.model,
-                formula,
-                chosen_points,
-                runs,
-                seed=stream_seed(seed, "training runs"),
-                max_events=max_events,
-                progress=Bar(),
-            )
-        if observations is not None:
-            write_observations(observed, observations)
+        run_seed = stream_seed(seed, "training runs")
+        observed = kept(
+            observations,
+            lambda: st.observe(
+                model.model, formula, chosen_points, runs, seed=run_seed, max_events=max_events, progress=Bar()
+            ),
+        )
     if plot is not None and not observed.space.names:
         raise InputError(f"--plot: no parameter varies in {observed.space!r}, so there is nothing to draw")
     forecast = getattr(chosen, "forecast", None)

@@ -1,4 +1,4 @@
-"""From the tables of a study file to a Study: what they mean, checked before anything is run."""
+"""From the tables of a study file to a Study: what they mean, and what they name, checked before anything is run."""
 
 from __future__ import annotations
 
