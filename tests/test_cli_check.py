@@ -230,8 +230,8 @@ class TestUsage:
         ("options", "words"),
         [
             (["--test", "P=1"], "InputError: 'P=1' is no test of a probability; write P > 0.3, or >=, < or <=\n"),
-            (["--width", "2"], "InputError: width is between 0 and 1, not 2.0\n"),
-            (["--level", "95"], "InputError: level is between 0 and 1, not 95.0\n"),
+            (["--width", "2"], "InputError: --width is between 0 and 1, not 2.0\n"),
+            (["--level", "95"], "InputError: --level is between 0 and 1, not 95.0\n"),
             (["--max-time", "0"], "InputError: max_time is a time after 0, not 0.0\n"),
             (["--at", "gama=1"], "did you mean gamma?"),
         ],

@@ -20,9 +20,9 @@ import pytest
 import sateen as st
 from command_line import HEARING, as_json, sateen
 from known_functions import LINE, PLANE, observed
-from sateen.cli.learn import learner_of
+from sateen.cli.learn import read_setting
 from sateen.learning.posterior import LearnedPosterior
-from sateen.learning.registry import LEARNERS
+from sateen.learning.registry import LEARNERS, make_learner
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
 FORMULA = "(I > 0) U[100, 120] (I == 0)"
@@ -390,24 +390,25 @@ class TestRefusals:
 class TestSettings:
     def test_every_name_makes_a_learner(self) -> None:
         for name in ("default", *LEARNERS.names()):
-            assert isinstance(learner_of(name, {}), st.Learner)
+            assert isinstance(make_learner(name, {}, read_setting), st.Learner)
 
     @pytest.mark.parametrize("name", LEARNERS.builtin)
     def test_every_default_setting_can_be_given_as_text(self, name: str) -> None:
-        preset: Any = learner_of(name, {})
+        preset: Any = make_learner(name, {}, read_setting)
         texts = {}
         for field in fields(preset):
             value = getattr(preset, field.name)
             texts[field.name] = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        assert learner_of(name, texts) == preset
+        assert make_learner(name, texts, read_setting) == preset
 
     def test_values_are_read_by_the_type_of_the_setting(self) -> None:
-        made = learner_of("ep-gp", {"kernel": "rbf", "inducing": "30", "length_scales": "0.3, 1", "split": "none"})
+        texts = {"kernel": "rbf", "inducing": "30", "length_scales": "0.3, 1", "split": "none"}
+        made = make_learner("ep-gp", texts, read_setting)
         assert made == st.EPGP(kernel="rbf", inducing=30, length_scales=(0.3, 1.0), split=None)
 
     @pytest.mark.parametrize("name", LEARNERS.builtin)
     def test_the_types_of_all_settings_are_known(self, name: str) -> None:
-        recipe_class: Any = type(learner_of(name, {}))
+        recipe_class: Any = type(make_learner(name, {}, read_setting))
         assert set(get_type_hints(recipe_class)) >= {field.name for field in fields(recipe_class)}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,19 +13,13 @@ import sateen as st
 from sateen.cli import options as shared
 from sateen.cli.learned import learned_content
 from sateen.cli.output import draw, show
+from sateen.cli.plan import plan_for
 from sateen.cli.progress import Bar
-from sateen.cli.sources import (
-    keeping,
-    load_observations,
-    load_posterior,
-    quiet_warnings,
-    reading,
-    write_observations,
-)
+from sateen.cli.sources import kept, load_observations, load_posterior, quiet_warnings, reading
 from sateen.core.errors import InputError, SateenError
 from sateen.core.text import percent
 from sateen.guarantee.methods import METHODS
-from sateen.guarantee.request import CalibrateRequest, Default, PlanRequest
+from sateen.guarantee.request import CalibrateRequest, PlanRequest
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
@@ -34,6 +28,7 @@ __all__ = ["calibrate"]
 
 _WAYS: Final = "--width W, --budget RUNS, --plan PLAN.json, or --points N with --runs M"
 _FRESH: Final = ("width", "budget", "points", "runs", "seed", "observations")  # options of what is observed now
+_ASKED: Final = ("method", "level", "confidence", "marginal", "rank", "normaliser", "split", "allow_trivial")
 _MOST: Final = 10**9  # points or runs of a plan
 _PLAN_SEED: Final = 1  # of the rehearsal: the default of `sateen plan`
 _SHOWN_AT: Final = 512  # points of the space, at which the mean width is taken
@@ -46,13 +41,6 @@ class CalibrateOptions:
     file: str
     held_out: str | None
     target: str
-    method: str
-    level: float | Default
-    confidence: float | Default
-    marginal: bool
-    rank: int | None
-    normaliser: str | None
-    split: float | None
     plan: str | None
     width: float | None
     budget: int | None
@@ -61,9 +49,9 @@ class CalibrateOptions:
     seed: int
     observations: str | None
     drawn_uniformly: bool
-    allow_trivial: bool
     plot: str | None
     as_json: bool
+    asked: Mapping[str, Any]  # of the guarantee: arguments of CalibrateRequest.of
 
     def check(self, fresh: list[str]) -> None:
         """An option that does not apply is an error, and no file is used twice; `fresh` say what to observe."""
@@ -87,23 +75,12 @@ class CalibrateOptions:
         """The option that gives the plan, if one does."""
         return next((f"--{name}" for name in ("width", "budget") if getattr(self, name) is not None), "--plan")
 
-    @property
-    def goal(self) -> dict[str, Any]:
-        """What a plan and a calibration are both asked for."""
-        goal = {"level": self.level, "confidence": self.confidence}
-        return {**goal, "marginal": self.marginal, "normaliser": self.normaliser}
-
-    def request(self, plan: st.Plan | PlanRequest | None) -> CalibrateRequest:
-        """What the guarantee shall be."""
-        return CalibrateRequest.of(
-            self.method, rank=self.rank, split=self.split, plan=plan, allow_trivial=self.allow_trivial, **self.goal
-        )
-
     def plan_request(self) -> PlanRequest | None:
         """The plan to make, if one is asked for."""
         if self.width is None and self.budget is None:
             return None
-        return PlanRequest.of(width=self.width, budget=self.budget, seed=_PLAN_SEED, **self.goal)
+        goal = {name: self.asked[name] for name in ("level", "confidence", "marginal", "normaliser")}
+        return PlanRequest.of(width=self.width, budget=self.budget, seed=_PLAN_SEED, **goal)
 
 
 @click.command()
@@ -129,7 +106,7 @@ class CalibrateOptions:
 @shared.PLOT
 @shared.JSON
 @click.pass_context
-def calibrate(ctx: click.Context, /, **values: object) -> None:
+def calibrate(ctx: click.Context, /, **values: Any) -> None:
     """Give the posterior in a file intervals with proven coverage, however wrong it is, from observations at uniform
     points that it has not seen: those in the file HELD_OUT, or fresh ones of the model that it was learned from.
 
@@ -140,29 +117,21 @@ def calibrate(ctx: click.Context, /, **values: object) -> None:
     sateen calibrate sir.safetensors --method chernoff --points 200 --runs 500 -o sure.safetensors
     sateen calibrate sir.safetensors held_out.safetensors --marginal -o sure.safetensors --plot sure.svg
     """
-    options = CalibrateOptions(**values)  # type: ignore[arg-type]
+    options = CalibrateOptions(asked={name: values.pop(name) for name in _ASKED}, **values)
     options.check(shared.given(ctx, _FRESH))
     with shared.usage(plan=options.planned_by):
         planning = options.plan_request()
-        request = options.request(planning)
+        request = CalibrateRequest.of(plan=planning, **options.asked)
     posterior = load_posterior(options.file)
     if options.plot is not None and len(posterior.space) not in (1, 2):
         raise InputError(f"--plot shows one or two parameters, and here {len(posterior.space)} vary")
     question = None if options.held_out is not None else _question(posterior.training.observations)
     plan = None if options.plan is None else _read_plan(options.plan, posterior)
     if planning is not None:
-        plan = st.plan(
-            posterior,
-            width=planning.width,
-            budget=planning.budget,
-            level=planning.level,
-            confidence=planning.confidence,
-            normaliser=planning.normaliser,
-            seed=_PLAN_SEED,
-        )
+        plan = plan_for(posterior, planning)
     if plan is not None:
         with shared.usage():
-            request = options.request(plan)
+            request = CalibrateRequest.of(plan=plan, **options.asked)
     if question is None:
         held_out = _in_file(options, posterior)
     else:
@@ -178,19 +147,11 @@ def calibrate(ctx: click.Context, /, **values: object) -> None:
 def _calibrated(
     posterior: FullPosterior, held_out: st.Observations, request: CalibrateRequest, plan: st.Plan | None
 ) -> st.Guarantee:
+    asked = asdict(request)
+    if plan is not None:
+        asked |= {"rank": None, "normaliser": None}  # the plan has chosen them
     try:
-        return st.calibrate(
-            posterior,
-            held_out,
-            method=request.method,
-            level=request.level,
-            confidence=request.confidence,
-            rank=None if plan else request.rank,
-            normaliser=None if plan else request.normaliser,
-            split=request.split,
-            plan=plan,
-            allow_trivial=request.allow_trivial,
-        )
+        return st.calibrate(posterior, held_out, plan=plan, **asked)
     except InputError as error:
         if error.argument != "design":
             raise
@@ -233,13 +194,11 @@ def _fresh(
     provenance = posterior.training.observations.provenance
     names = ("max_events", "max_time", "max_population")
     caps = {name: provenance[name] for name in names if provenance.get(name) is not None}
-    with keeping(options.observations):
-        held_out = st.observe_held_out(
-            model, formula, posterior.space, points, runs, seed=options.seed, progress=Bar(), **caps
-        )
-    if options.observations is not None:
-        write_observations(held_out, options.observations)
-    return held_out
+    question = model, formula, posterior.space
+    return kept(
+        options.observations,
+        lambda: st.observe_held_out(*question, points, runs, seed=options.seed, progress=Bar(), **caps),
+    )
 
 
 def _question(training: st.Observations) -> tuple[st.Model, st.Formula]:

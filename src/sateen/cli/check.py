@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-_OPTIONS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
+_CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
 
 
 @click.command()
@@ -59,22 +59,14 @@ def check(
     text: str,
     at: Mapping[str, float],
     constants: Mapping[str, float],
-    runs: int | None,
-    width: float | None,
-    test: str | None,
-    indifference: float,
-    error: float,
-    level: float,
     seed: int,
     end: float | None,
-    max_runs: int,
-    max_events: int,
-    max_time: float,
     exactly: bool,
     replay: int | None,
     csv: str | None,
     plot: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Estimate the probability that a run of the MODEL in a file satisfies a formula.
 
@@ -87,7 +79,9 @@ def check(
     sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --test "P > 0.05"
     sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --replay 17 --plot run.svg
     """
-    if sum(each is not None for each in (runs, width, test)) > 1:
+    # All options beyond those that are named above are arguments of `estimate`.
+    ways = [name for name in ("runs", "width", "test") if options[name] is not None]
+    if len(ways) > 1:
         raise click.UsageError("--runs, --width and --test each say how many runs to make; give one of them")
     if replay is None and (csv or plot):
         raise click.UsageError("--csv and --plot show a single run; say which with --replay RUN")
@@ -96,39 +90,24 @@ def check(
     values = system.values(at)
     question = read_property(source, values, text, end)
     formula = question.formula
-    if runs is None and width is None and test is None:
-        test = _test(question, indifference)
-    estimate = st.estimate(
-        system,
-        formula,
-        at,
-        seed=seed,
-        runs=runs,
-        width=width,
-        test=test,
-        level=level,
-        indifference=indifference,
-        error=error,
-        max_runs=max_runs,
-        max_events=max_events,
-        max_time=max_time,
-        progress=Bar(),
-    )
+    if not ways:
+        options["test"] = _test(question, options["indifference"])
+    estimate = st.estimate(system, formula, at, seed=seed, progress=Bar(), **options)
+    caps = {name: options[name] for name in _CAPS}
     content: dict[str, object] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
     content |= {"property": question.name or None, "comparison": question.comparison, "bound": question.bound}
     content |= {"horizon": formula.horizon, "seed": seed, **_content(estimate)}
     if not as_json:  # printed at once: a failure in what follows does not lose a long estimate
         name = f"{question.name}: " if question.name else ""
         click.echo(f"{model}, seed {seed}{', ' * bool(values)}{values_text(values)}\n{name}{formula}\n")
-        click.echo("\n".join(_lines(estimate, {"max_events": max_events, "max_time": max_time})))
+        click.echo("\n".join(_lines(estimate, caps)))
     if exactly:
-        probability, refusal = _exact(system, formula, at)
-        content |= {"exact": probability, "exact_refused": refusal or None}
+        computed, line = _exact(system, formula, at, estimate)
+        content |= computed
         if not as_json:
-            click.echo(_exact_line(estimate, probability, refusal))
+            click.echo(line)
     files: list[str] = []
     if replay is not None:
-        caps = {"max_events": max_events, "max_time": max_time}
         path = call_provider("follow a run", system, formula, at, seed=seed, run=replay, progress=Bar(), **caps)
         assert isinstance(path, st.Path)
         explanation = st.explain(formula, path)
@@ -154,19 +133,16 @@ def _test(question: Property, indifference: float) -> str | None:
     return None
 
 
-def _exact(model: st.Model, formula: st.Formula, theta: Mapping[str, float]) -> tuple[float | None, str]:
-    """The probability, or why it cannot be computed."""
+def _exact(
+    model: st.Model, formula: st.Formula, theta: Mapping[str, float], estimate: st.Estimate
+) -> tuple[dict[str, object], str]:
+    """The probability, or why it cannot be computed: as plain data, and in a line."""
     try:
-        return float(st.exact(model, formula, theta)[0]), ""
+        probability = float(st.exact(model, formula, theta)[0])
     except ExactError as error:
-        return None, str(error)
-
-
-def _exact_line(estimate: st.Estimate, probability: float | None, refusal: str) -> str:
-    if probability is None:
-        return f"not exact: {refusal}"
-    inside = estimate.lower <= probability <= estimate.upper
-    return f"exact: P = {probability:.10f}, {'inside' if inside else 'outside'} the interval"
+        return {"exact": None, "exact_refused": str(error)}, f"not exact: {error}"
+    inside = "inside" if estimate.lower <= probability <= estimate.upper else "outside"
+    return {"exact": probability, "exact_refused": None}, f"exact: P = {probability:.10f}, {inside} the interval"
 
 
 def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
@@ -175,7 +151,7 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     value = f"P = {least:.6g}" if least == most else f"P is between {least:.6g} and {most:.6g} as counted"
     yield f"{value}: {estimate.satisfied:,} of {estimate.runs:,} runs satisfy it"
     for reason, count in estimate.reasons.items():
-        remedy = f"; {_OPTIONS[reason]} may be raised" if reason in _OPTIONS else ""
+        remedy = f"; {_CAPS[reason]} may be raised" if reason in _CAPS else ""
         yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
     yield str(estimate)
     belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"

@@ -20,7 +20,6 @@ from sateen.cli.sources import (
     load_model,
     load_study,
     properties_in,
-    reading,
     text_in,
 )
 from sateen.core.errors import FormulaError
@@ -28,7 +27,6 @@ from sateen.core.text import percent
 
 if TYPE_CHECKING:
     from sateen.language.expression import Expression
-    from sateen.model.model import Variable
 
 __all__ = ["inspect", "plausible_ranges"]
 
@@ -171,7 +169,10 @@ def _described(model: st.Model) -> _Entries:
 
     ranges = plausible_ranges(model)
     return {
-        "species": [_described_variable(each) for each in model.variables],
+        "species": [
+            {"name": one.name, "initial": _known(one.initial), "low": one.low, "high": one.high, "whole": one.whole}
+            for one in model.variables
+        ],
         "constants": [{"name": each.name, "value": _known(each.value)} for each in model.constants],
         "parameters": [
             {"name": each.name, "default": each.default, "range": (range_ := ranges[each.name]) and asdict(range_)}
@@ -197,11 +198,6 @@ def _for_properties(source: Source) -> _Entries:
     }
 
 
-def _described_variable(variable: Variable) -> _Entry:
-    bounds = {"low": variable.low, "high": variable.high, "whole": variable.whole}
-    return {"name": variable.name, "initial": _known(variable.initial), **bounds}
-
-
 def _known(expression: Expression) -> float | str:
     return str(expression) if expression.names else float(expression.evaluate({}))
 
@@ -225,8 +221,7 @@ def _properties_alone(file: str) -> _Entries:
     """What a file of properties says, as far as it can be told without the model that it is about."""
     from sateen.logic.csl_text import items, parse_definition, parse_question, refused_operator
 
-    with reading(file):
-        text = text_in(file)
+    text = text_in(file)
     entries: _Entries = {"constants": [], "labels": [], "properties": []}
     for item in items(text):
         line = text.count("\n", 0, item.start) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Final, Literal, Union, get_args, get_origin
+from typing import Final, Literal, Union, get_args, get_origin
 
 import click
 
@@ -14,16 +14,13 @@ from sateen.cli import options as shared
 from sateen.cli.learned import learned_content, learned_lines
 from sateen.cli.output import agree, draw, show
 from sateen.cli.progress import Bar
-from sateen.cli.sources import keeping, load_model, load_observations, read_property, write_observations
+from sateen.cli.sources import kept, load_model, load_observations, read_property
 from sateen.core.errors import InputError
 from sateen.core.seeds import stream_seed
 from sateen.learning.registry import LEARNERS, make_learner
 from sateen.study.spec import Design, DesignName
 
-if TYPE_CHECKING:
-    from sateen.core.prediction import Learner
-
-__all__ = ["learn", "learner_of"]
+__all__ = ["learn", "read_setting"]
 
 _PATIENCE: Final = 600.0  # seconds that a fit may take without a question
 _OF_A_MODEL: Final = ("vary", "at", "constants", "end", "design", "points", "runs", "observations", "max_events")
@@ -94,12 +91,10 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 @click.pass_context
 def learn(
     ctx: click.Context,
+    /,
     source: str,
     target: str,
     learner: str,
-    inputs: str | None,
-    kernel: str | None,
-    inducing: int | None,
     rest: Mapping[str, str],
     space: Mapping[str, st.Range | float],
     text: str | None,
@@ -117,6 +112,7 @@ def learn(
     yes: bool,
     plot: str | None,
     as_json: bool,
+    **named: object,
 ) -> None:
     """Learn, from OBSERVATIONS in a file or from a MODEL that is observed first, how probable it is at each θ that a
     run satisfies a formula; and write the posterior to a file that `predict` and `inspect` read.
@@ -129,12 +125,11 @@ def learn(
     sateen learn runs.csv --space beta=0.005:0.3 --learner ep-gp --kernel rbf -o sir.safetensors --plot sir.svg
     """
     shared.check_files({"-o": target, "--observations": observations, "--checkpoint": checkpoint, "--plot": plot})
-    named = {"inputs": inputs, "kernel": kernel, "inducing": inducing}
-    settings = {name: str(value) for name, value in named.items() if value is not None}
+    settings = {name: str(value) for name, value in named.items() if value is not None}  # that have their own option
     if twice := [name for name in rest if name in settings]:
         raise click.UsageError(f"{twice[0]} is given by --{twice[0]} and by --set; give it once")
     with shared.usage():
-        chosen = learner_of(learner, {**settings, **rest})
+        chosen = make_learner(learner, {**settings, **rest}, read_setting)
     if checkpoint is not None and "checkpoint" not in inspect.signature(chosen.fit).parameters:
         raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
     if text is None:
@@ -152,18 +147,13 @@ def learn(
             st.Space({**vary, **at}), stream_seed(seed, "training points")
         )
         formula = read_property(model, model.model.values(chosen_points[0]), text, end).formula
-        with keeping(observations):
-            observed = st.observe(
-                model.model,
-                formula,
-                chosen_points,
-                runs,
-                seed=stream_seed(seed, "training runs"),
-                max_events=max_events,
-                progress=Bar(),
-            )
-        if observations is not None:
-            write_observations(observed, observations)
+        run_seed = stream_seed(seed, "training runs")
+        observed = kept(
+            observations,
+            lambda: st.observe(
+                model.model, formula, chosen_points, runs, seed=run_seed, max_events=max_events, progress=Bar()
+            ),
+        )
     if plot is not None and not observed.space.names:
         raise InputError(f"--plot: no parameter varies in {observed.space!r}, so there is nothing to draw")
     forecast = getattr(chosen, "forecast", None)
@@ -185,12 +175,8 @@ def learn(
         raise KeyboardInterrupt
 
 
-def learner_of(name: str, settings: Mapping[str, str]) -> Learner:
-    """The learner with these settings, which are read by the types that it declares."""
-    return make_learner(name, settings, _read)
-
-
-def _read(name: str, text: str, hint: object, declared: str) -> object:
+def read_setting(name: str, text: str, hint: object, declared: str) -> object:
+    """The value of a setting in a text, read by the type that the learner declares for it."""
     try:
         return _value(text, hint)
     except ValueError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,9 +12,12 @@ import sateen as st
 from sateen.cli.options import CONFIDENCE, JSON, LEVEL, MARGINAL, SEED, usage, written
 from sateen.cli.output import show, writing
 from sateen.cli.sources import load_posterior
-from sateen.guarantee.request import Default, PlanRequest
+from sateen.guarantee.request import PlanRequest
 
-__all__ = ["plan"]
+if TYPE_CHECKING:
+    from sateen.core.posterior import FullPosterior
+
+__all__ = ["plan", "plan_for"]
 
 
 @click.command()
@@ -25,17 +30,7 @@ __all__ = ["plan"]
 @SEED
 @click.option("-o", "--output", "target", callback=written, metavar="PLAN.json", help="Keep it for `calibrate --plan`.")
 @JSON
-def plan(
-    file: str,
-    width: float | None,
-    budget: int | None,
-    level: float | Default,
-    confidence: float | Default,
-    marginal: bool,
-    seed: int,
-    target: str | None,
-    as_json: bool,
-) -> None:
+def plan(file: str, seed: int, target: str | None, as_json: bool, **goal: Any) -> None:
     """Say how many points and runs a guarantee of the posterior in a file needs: for intervals of a mean width, or with
     a budget of runs. Nothing is simulated: calibrations are rehearsed on what the posterior holds possible.
 
@@ -44,9 +39,9 @@ def plan(
     sateen plan sir.safetensors --budget 100000 --marginal -o plan.json
     """
     with usage():
-        request = PlanRequest.of(width=width, budget=budget, level=level, confidence=confidence, marginal=marginal)
+        request = PlanRequest.of(seed=seed, **goal)
     posterior = load_posterior(file)
-    planned = st.plan(posterior, width=width, budget=budget, level=level, confidence=request.confidence, seed=seed)
+    planned = plan_for(posterior, request)
     content = {"training": posterior.training.fingerprint, **planned.content()}
     if target is not None:
         with writing(target) as stream:
@@ -57,3 +52,8 @@ def plan(
         lambda: {"file": file, "seed": seed, **content, "files": files},
         lambda: [f"{file}, seed {seed}", str(planned), *files],
     )
+
+
+def plan_for(posterior: FullPosterior, request: PlanRequest) -> st.Plan:
+    """The plan that is asked for."""
+    return st.plan(posterior, **{name: value for name, value in asdict(request).items() if name != "fewest"})

@@ -56,7 +56,10 @@ def simulate(
     if text is None:
         check_constants(source, [])
     formula = None if text is None else read_property(source, values, text, end).formula
-    until = _length(until, formula)
+    if until is None:
+        if formula is None or math.isinf(formula.horizon):
+            raise click.UsageError("how long is the run? Give --until T, or -p with a formula of finite horizon")
+        until = formula.horizon
     if formula is not None:
         st.monitor(formula, st.simulate(system, at, until=0, seed=seed))  # an undefined name is found before the run
     path = st.simulate(system, at, until=until, seed=seed)
@@ -70,15 +73,6 @@ def simulate(
         lambda: {**given, **run_content(path, explanation), "files": files},
         lambda: [f"{model}, seed {seed}, time 0 to {path.end:g}", *_lines(path, explanation, until, files)],
     )
-
-
-def _length(until: float | None, formula: st.Formula | None) -> float:
-    """How long a run is: as long as was said, or as the formula looks ahead."""
-    if until is not None:
-        return until
-    if formula is None or math.isinf(formula.horizon):
-        raise click.UsageError("how long is the run? Give --until T, or -p with a formula of finite horizon")
-    return formula.horizon
 
 
 def _lines(path: st.Path, explanation: st.Explanation | None, until: float, files: list[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ __all__ = [
     "PROPERTY_SUFFIXES",
     "Source",
     "check_constants",
-    "keeping",
+    "kept",
     "load_learned",
     "load_model",
     "load_observations",
@@ -44,7 +44,6 @@ __all__ = [
     "read_property",
     "reading",
     "text_in",
-    "write_observations",
 ]
 
 PROPERTY_SUFFIXES: Final = (".props", ".csl", ".pctl")
@@ -147,24 +146,26 @@ def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Ob
     return loaded
 
 
-def write_observations(observations: st.Observations, file: str) -> None:
+def kept(file: str | None, observe: Callable[[], st.Observations]) -> st.Observations:
+    """What is observed, written to a file if one is given; after Ctrl-C, what was observed before it."""
+    try:
+        observed = observe()
+    except Interrupted as stop:
+        if file is not None and stop.partial is not None and stop.partial.trials.any():
+            _write_observations(stop.partial, file)
+            say(f"{file} has what was observed: {int(stop.partial.trials.sum()):,} runs")
+        raise
+    if file is not None:
+        _write_observations(observed, file)
+    return observed
+
+
+def _write_observations(observations: st.Observations, file: str) -> None:
     """Write them as a table if the name ends in .csv, and else as `save` does."""
     try:
         (observations.to_csv if file.lower().endswith(".csv") else observations.save)(file)
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror or error}") from None
-
-
-@contextmanager
-def keeping(file: str | None) -> Iterator[None]:
-    """Keeps in a file what was observed before Ctrl-C."""
-    try:
-        yield
-    except Interrupted as stop:
-        if file is not None and stop.partial is not None and stop.partial.trials.any():
-            write_observations(stop.partial, file)
-            say(f"{file} has what was observed: {int(stop.partial.trials.sum()):,} runs")
-        raise
 
 
 @contextmanager
@@ -177,13 +178,14 @@ def reading(file: str) -> Iterator[None]:
 
 
 def text_in(file: str) -> str:
-    """The text of a file of properties, or of a model in the PRISM language."""
-    if os.path.getsize(file) > _MOST_BYTES:
-        raise InputError(f"{file} is too large to be read: at most {_MOST_BYTES:,} bytes are")
-    try:
-        return Path(file).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not text in UTF-8") from None
+    """The text of a file of properties."""
+    with reading(file):
+        if os.path.getsize(file) > _MOST_BYTES:
+            raise InputError(f"{file} is too large to be read: at most {_MOST_BYTES:,} bytes are")
+        try:
+            return Path(file).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError(f"{file} is not text in UTF-8") from None
 
 
 def read_property(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property:
@@ -207,8 +209,7 @@ def properties_in(source: Source, file: str, text: str = "") -> tuple[Properties
     from sateen.logic.csl_text import items
 
     if file:
-        with reading(file):
-            text = text_in(file)
+        text = text_in(file)
     check_constants(source, [*_constants_in(text), *source.scope.open, *source.scope.values], file)
     try:
         properties = read_properties(text, source, constants=source.constants)
@@ -290,11 +291,9 @@ def _is_prism(file: str) -> bool:
 def _declared(file: str) -> dict[str, bool]:
     """The constants that a model in the PRISM language declares, and whether each is open."""
     from sateen.model.prism_text import parse_program
+    from sateen.model.readers import read_file
 
-    try:
-        return {each.name: each.value is None for each in parse_program(text_in(file)).constants}
-    except OSError as error:
-        raise ModelError(f"{file} cannot be read: {error.strerror or error}") from None
+    return {each.name: each.value is None for each in parse_program(read_file(Path(file))).constants}
 
 
 def _constants_in(text: str) -> dict[str, bool]:

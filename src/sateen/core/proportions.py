@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainccinv, betaincinv
 
 from sateen.core.types import FloatArray
 
@@ -56,6 +55,8 @@ def upper_bound(satisfied: npt.ArrayLike, trials: npt.ArrayLike, miss: float) ->
     >>> round(float(upper_bound(0, 100, 0.05)), 5)  # 1 - 0.05 ** (1 / 100)
     0.02951
     """
+    from scipy.special import betainccinv
+
     k, m = np.broadcast_arrays(np.asarray(satisfied, np.float64), np.asarray(trials, np.float64))
     inner = k < m
     inside = np.where(inner, k, 0.0)
@@ -70,6 +71,8 @@ def lower_bound(satisfied: npt.ArrayLike, trials: npt.ArrayLike, miss: float) ->
     >>> round(float(lower_bound(100, 100, 0.05)), 5)
     0.97049
     """
+    from scipy.special import betaincinv
+
     k, m = np.broadcast_arrays(np.asarray(satisfied, np.float64), np.asarray(trials, np.float64))
     inner = k > 0
     inside = np.where(inner, k, 1.0)

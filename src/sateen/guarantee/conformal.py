@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import betainc, betaincinv
 
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
@@ -56,6 +55,8 @@ def conformal_miss(points: int, rank: int, confidence: float | None) -> float:
     """
     if confidence is None:
         return rank / (points + 1)
+    from scipy.special import betaincinv
+
     return float(betaincinv(rank, points - rank + 1, confidence))
 
 
@@ -69,6 +70,8 @@ def conformal_rank(points: int, miss: float, confidence: float | None) -> int:
     """
     if confidence is None:
         return min(math.floor((points + 1) * miss + ROUNDING), points)
+    from scipy.special import betainc
+
     ranks = np.arange(1, points + 1)
     return int(np.count_nonzero(betainc(ranks, points - ranks + 1, miss) >= confidence))
 
@@ -81,6 +84,8 @@ def fewest_points(miss: float, confidence: float | None) -> int:
     """
     if confidence is None:
         return max(math.ceil(1.0 / miss - 1.0 - ROUNDING / miss), 1)
+    from scipy.special import betainc
+
     points = math.ceil(math.log1p(-confidence) / math.log1p(-miss))
     return next(n for n in (points - 1, points, points + 1) if n and betainc(1, n, miss) >= confidence)
 

@@ -24,7 +24,7 @@ lift finds that out from the training.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import floor, inf, log1p
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -145,6 +145,9 @@ def fewest_lifted_points(rank: int, miss: float, confidence: float | None) -> in
     >>> fewest_lifted_points(1, 0.1, None), fewest_lifted_points(1, 0.1, 0.95)
     (10, 29)
     """
+    if rank == 1 and confidence is not None:  # in closed form, so that a study is read without scipy
+        fewest = floor(log1p(-confidence) / log1p(-miss * (1.0 - ROUNDING))) + 1
+        return fewest if fewest <= 2 * _MOST_POINTS else None
     high = max(rank, 1)
     while lift_miss(high, rank, miss, confidence) is None:
         if high > _MOST_POINTS:

@@ -274,10 +274,11 @@ def _sentences(claim: Claim, limits: Limits, counted: Tally, width: float | None
 def _check(runs: int | None, width: float | None, test: str | None, level: float, max_runs: int) -> None:
     given = [name for name, value in (("runs", runs), ("width", width), ("test", test)) if value is not None]
     if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} say in different ways how many runs to make; give one of them")
+        names = " and ".join(f"{{{name}}}" for name in given)
+        raise InputError(f"{names} say in different ways how many runs to make; give one of them", argument=given[0])
     for name, number in (("runs", runs), ("max_runs", max_runs)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-            raise InputError(f"{name} is a whole number from 1 up, not {number!r}")
+            raise InputError(f"{{{name}}} is a whole number from 1 up, not {number!r}", argument=name)
     for name, share in (("width", width), ("level", level)):
         if share is not None and not 0.0 < share < 1.0:
-            raise InputError(f"{name} is between 0 and 1, not {share!r}")
+            raise InputError(f"{{{name}}} is between 0 and 1, not {share!r}", argument=name)

@@ -35,6 +35,7 @@ _TOML_NONE: Final = {"confidence": "marginal = true", "formula": "no table [prop
 _LIMITS: Final = {">=": "not below", ">": "above", "<=": "not above", "<": "below"}
 
 _GAP: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SEPARATOR: Final = re.compile(rf"{_GAP.pattern},?{_GAP.pattern}")  # between the parts of a list or table
 _SPACES: Final = re.compile(r"[ \t]*")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 # Of a string in three quotes, the first three that are not escaped end it; one or two more belong to it.
@@ -268,13 +269,11 @@ class _KeyScanner:
     def document(self) -> dict[KeyPath, int]:
         """Every line: a header, or a key and its value."""
         table: KeyPath = ()
-        self._skip(_GAP)
-        while self.place < len(self.text):
+        while self._skip(_GAP) < len(self.text):
             if self.text[self.place] == "[":
                 table = self._header()
             else:
                 self._pair(table)
-            self._skip(_GAP)
         return self.places
 
     def _header(self) -> KeyPath:
@@ -291,7 +290,6 @@ class _KeyScanner:
             if path in self.tables:
                 path = (*path, self.tables[path] - 1)
                 self.places.setdefault(path, place)
-        self._skip(_SPACES)
         self.place += 1 + many
         return path
 
@@ -300,67 +298,43 @@ class _KeyScanner:
         for name, place in self._key():
             path = (*path, name)
             self.places.setdefault(path, place)
-        self._skip(_SPACES)
         self.place += 1  # the sign =
         self._skip(_SPACES)
         self._value(path)
 
     def _key(self) -> list[tuple[str, int]]:
-        """The parts of a dotted key, each with its place."""
+        """The parts of a dotted key, each with its place; the spaces behind are passed over too."""
         parts = []
         while True:
-            self._skip(_SPACES)
-            start = self.place
-            if bare := _BARE_KEY.match(self.text, start):
-                self.place, name = bare.end(), bare[0]
+            start = self._skip(_SPACES)
+            if self.text[start] in "\"'":
+                self._skip(_STRING)
+                name = str(tomllib.loads(f"key = {self.text[start : self.place]}")["key"])
             else:
-                name = str(tomllib.loads(f"key = {self._string()}")["key"])
+                name = self.text[start : self._skip(_BARE_KEY)]
             parts.append((name, start))
-            self._skip(_SPACES)
-            if self.text[self.place : self.place + 1] != ".":
+            if self.text[self._skip(_SPACES)] != ".":
                 return parts
             self.place += 1
 
     def _value(self, path: KeyPath) -> None:
         first = self.text[self.place]
-        if first == "[":
-            self._entries(path)
-        elif first == "{":
-            self._pairs(path)
-        elif first in "\"'":
-            self._string()
-        else:
-            self._skip(_SCALAR)
-
-    def _entries(self, path: KeyPath) -> None:
+        if first not in "[{":
+            self._skip(_STRING if first in "\"'" else _SCALAR)
+            return
         self.place += 1
         number = 0
-        while not self._ended("]"):
-            self.places[*path, number] = self.place
-            self._value((*path, number))
-            number += 1
-
-    def _pairs(self, path: KeyPath) -> None:
+        while self.text[self._skip(_SEPARATOR)] not in "]}":
+            if first == "{":
+                self._pair(path)
+            else:
+                self.places[*path, number] = self.place
+                self._value((*path, number))
+                number += 1
         self.place += 1
-        while not self._ended("}"):
-            self._pair(path)
 
-    def _ended(self, mark: str) -> bool:
-        """Whether the list or table ends here; what stands between its parts is passed over."""
-        self._skip(_GAP)
-        if self.text[self.place] == ",":
-            self.place += 1
-            self._skip(_GAP)
-        ended = self.text[self.place] == mark
-        self.place += ended
-        return ended
-
-    def _string(self) -> str:
-        match = _STRING.match(self.text, self.place)
-        assert match is not None  # tomllib has read it
-        self.place = match.end()
-        return match[0]
-
-    def _skip(self, what: re.Pattern[str]) -> None:
+    def _skip(self, what: re.Pattern[str]) -> int:
+        """Go to where the match ends that begins here, if there is one; the place after it."""
         match = what.match(self.text, self.place)
         self.place = match.end() if match else self.place
+        return self.place

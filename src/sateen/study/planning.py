@@ -9,14 +9,12 @@ All of it is fixed before the calibration is observed, so every guarantee holds 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Final
-
-import numpy as np
 
 from sateen.core.posterior import FullPosterior
 from sateen.guarantee.lift import lift_miss
-from sateen.guarantee.plan import Plan, plan
+from sateen.guarantee.plan import Plan, plan, plan_of
 from sateen.guarantee.rehearsal import rehearse
 from sateen.study.spec import Calibration, GuaranteeSpec
 
@@ -51,19 +49,15 @@ def _moved(original: Plan, leader: Plan, posterior: FullPosterior, seed: int) ->
     if (original.points, original.runs) == (points, runs):
         return original
     stage = rehearse(posterior, seed)
-    seconds = points * runs * posterior.seconds_per_run
+    level, confidence = original.level, original.confidence
     best: Plan | None = None
     for rank in range(1, points + 1):
-        eta = lift_miss(points, rank, 1.0 - original.level, original.confidence)
-        if eta is None:
+        if lift_miss(points, rank, 1.0 - level, confidence) is None:
             break
-        widths = stage.widths(points, runs, rank, eta, original.normaliser)
-        width = float(np.mean(widths))
-        if best is None or width < best.width:
-            low, high = np.quantile(widths, [0.05, 0.95])
-            likely = float(low), float(high)
-            best = replace(original, points=points, runs=runs, rank=rank, width=width, likely=likely, seconds=seconds)
-        elif width > _NO_BETTER * best.width:
+        tried = plan_of(stage, points, runs, rank, original.normaliser, level, confidence)
+        if best is None or tried.width < best.width:
+            best = tried
+        elif tried.width > _NO_BETTER * best.width:
             break
     assert best is not None  # the leader's points are enough for the rank 1, for level and confidence are the same
     return best

@@ -1,10 +1,17 @@
-"""A Result: the answer to a study, as it stands in the folder of the study."""
+"""A Result: the answer to a study, computed in the folder of the study, and read back from there."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import version
 from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,23 +19,30 @@ from typing import Any, Final
 import numpy as np
 
 from sateen.assess.score import Score
-from sateen.core.errors import InputError, StoreError
+from sateen.core.errors import InputError, SateenError, StoreError
 from sateen.core.observations import Observations
 from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Claim, Prediction, drawn_uniformly
+from sateen.core.progress import Progress
+from sateen.core.registry import call_provider
 from sateen.core.space import Points, Range, Space
 from sateen.core.types import File
+from sateen.core.version import VERSION
 from sateen.guarantee.error_bound import ErrorBound
 from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.plan import Plan
-from sateen.pipeline.folder import CachedFile, ResultFolder, read_json
+from sateen.pipeline.folder import CachedFile, ResultFolder, read_json, write_json
+from sateen.pipeline.tasks import Outcome, Task, tell
+from sateen.study.findings import REFITTED, is_refitted
 from sateen.study.planning import plan_from_content
-from sateen.study.stages import load_guarantee, load_posterior
+from sateen.study.spec import StudySpec
+from sateen.study.stages import PropertyTasks, StudyTasks, load_guarantee, load_posterior, study_tasks
 
-__all__ = ["FORMAT", "PropertyResult", "Result"]
+__all__ = ["PropertyResult", "Result", "run_study"]
 
-FORMAT: Final = 2
+_FORMAT: Final = 2  # of result.json
 _PARTS: Final = ("train", "test", "calibrate")
+_PACKAGES: Final = ("numpy", "scipy", "numba", "jax", "optax", "safetensors")  # whose versions are noted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -157,8 +171,8 @@ class Result:
 
 def _content(file: FilePath) -> dict[str, Any]:
     content = read_json(file)
-    if content.get("format") != FORMAT:
-        raise InputError(f"{file} is of the format {content.get('format')}, and this sateen reads {FORMAT}")
+    if content.get("format") != _FORMAT:
+        raise InputError(f"{file} is of the format {content.get('format')}, and this sateen reads {_FORMAT}")
     return content
 
 
@@ -176,10 +190,10 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
     count = len(predicted["learners"][next(iter(learners))]["mean"])
     points = Points(np.array(axes, dtype=np.float64).T if axes else np.empty((count, 0)), space, "given")
     level, measure = predicted["level"], drawn_uniformly(space)
-    predictions = {
-        each: Prediction(points, **columns, level=level, claim=_belief(learners[each]["learner"], level, measure))
-        for each, columns in predicted["learners"].items()
-    }
+    predictions: dict[str, Prediction] = {}
+    for each, columns in predicted["learners"].items():
+        claim = Claim("probability", "credible", level, measure, by=learners[each]["learner"])  # as in `predict`
+        predictions[each] = Prediction(points, **columns, level=level, claim=claim)
     return PropertyResult(
         name=name,
         formula=formula["text"],
@@ -203,6 +217,113 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
     )
 
 
-def _belief(learner: str, level: float, measure: str) -> Claim:
-    """What the credible intervals of a learner say, as in `predict`."""
-    return Claim("probability", "credible", level, measure, by=learner)
+def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: Progress) -> Result:
+    """Compute what is pending in the folder, write the result, and return it."""
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise InputError(f"workers is a whole number from 1 up, not {workers!r}")
+    tasks = study_tasks(study, path)
+    folder = tasks.pipeline.folder
+    with folder.held():
+        started = _now()
+        outcome = tasks.pipeline.run(workers=workers, progress=progress)
+        with folder.writing(folder.result):
+            write_json(folder.result, _result(study, tasks))
+        result = Result.from_folder(folder, {})
+        for name, each in result.properties.items():
+            for learner, posterior in each.posteriors.items():
+                if is_refitted(posterior) and outcome.states[f"learn {name} {learner}"] == "computed":
+                    tell(progress, f"learn {name} {learner}: {REFITTED}")
+        provenance = _provenance(study, tasks, outcome, result, workers, started)
+        with folder.writing(folder.provenance):
+            write_json(folder.provenance, provenance)
+        result = replace(result, provenance=MappingProxyType(provenance))
+        with folder.writing(report := path / "report.html"):
+            call_provider("update report", result, report)
+    return result
+
+
+def _result(study: StudySpec, tasks: StudyTasks) -> dict[str, object]:
+    """result.json: the results, and nothing of how long they took or who computed them."""
+    plans = None if tasks.plan is None else tasks.plan.value()
+    properties = {
+        name: {
+            **each.score.value(),
+            "plan": None if plans is None else plans[name].content(),
+            "of": study.guarantee and study.guarantee.of,
+            "files": _files(each),
+        }
+        for name, each in tasks.properties.items()
+    }
+    head = {"format": _FORMAT, "sateen": VERSION, "study": study.name, "seed": study.seed}
+    return {**head, "question": study.question(), "properties": properties}
+
+
+def _files(tasks: PropertyTasks) -> dict[str, str]:
+    """The names of the files of a property, by what is in them."""
+    named: dict[str, Task[object]] = {**tasks.parts}
+    named |= {f"learn.{learner}": task for learner, task in tasks.learned.items()}
+    if tasks.guarantee is not None:
+        named["guarantee"] = tasks.guarantee
+    return {name: task.file.name for name, task in named.items()}
+
+
+def _provenance(
+    study: StudySpec, tasks: StudyTasks, outcome: Outcome, result: Result, workers: int | None, started: str
+) -> dict[str, object]:
+    """provenance.json: with what, by which command and how fast the result was computed."""
+    folder = tasks.pipeline.folder
+    files = [folder.result, *sorted(task.file for task in tasks.pipeline.tasks)]
+    seeds = {name: seed for part in _PARTS for name, seed in study.seeds(part).items()}
+    seeds |= {stage: study.seed_of(stage) for stage in (*(f"learn {name}" for name in study.learners), "plan")}
+    return {
+        "study": study.name,
+        "file": None if study.file is None else str(study.file),
+        "text": study.text,
+        "code": study.code or None,
+        "command": _command(study, folder),
+        "versions": {
+            "sateen": VERSION,
+            "python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        },
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "workers": workers,
+        "seeds": seeds,
+        "hashes": {each.relative_to(folder.path).as_posix(): _hash(each) for each in files},
+        "seconds": _seconds(folder, outcome, result),
+        "stages": outcome.states,
+        "started": started,
+        "finished": _now(),
+    }
+
+
+def _seconds(folder: ResultFolder, outcome: Outcome, result: Result) -> dict[str, float]:
+    """How long each task took, also those of earlier runs: observations and posteriors know it themselves."""
+    before: dict[str, float] = {}
+    if folder.provenance.is_file():
+        with suppress(SateenError):  # if it is damaged, the times of earlier runs are lost, and nothing else
+            before = read_json(folder.provenance).get("seconds", {})
+    known: dict[str, float] = {}
+    for name, each in result.properties.items():
+        for part in _PARTS:
+            if (observations := getattr(each, part)) is not None:
+                known[f"{part} {name}"] = observations.seconds
+        known |= {f"learn {name} {learner}": one.record.seconds for learner, one in each.posteriors.items()}
+    seconds = {**before, **outcome.seconds, **known}
+    return {task: seconds[task] for task in outcome.states if task in seconds}
+
+
+def _hash(file: FilePath) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _command(study: StudySpec, folder: ResultFolder) -> str:
+    if study.file is None:
+        return f"sateen.Study.parse(text).run({str(folder.path)!r})"
+    elsewhere = [] if folder.path == study.folder else ["-o", str(folder.path)]
+    return shlex.join(["sateen", "run", str(study.file), *elsewhere])
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -344,19 +344,10 @@ class _Tasks:
             from sateen.guarantee.guarantee import calibrate
 
             planned = None if plan is None else plan.value()[name]
-            guarantee = calibrate(
-                trusted.value(),
-                held_out.value(),
-                method=spec.method,
-                level=spec.level,
-                confidence=spec.confidence,
-                plan=planned,
-                rank=spec.rank,
-                normaliser=None if planned else spec.normaliser,
-                split=spec.split,
-                allow_trivial=spec.allow_trivial,
-            )
-            return guarantee.save
+            options = {name: value for name, value in asdict(spec).items() if name != "of"}
+            if planned is not None:
+                options["normaliser"] = None  # the plan has chosen it
+            return calibrate(trusted.value(), held_out.value(), plan=planned, **options).save
 
         return folder_task(
             self.folder,

@@ -66,7 +66,7 @@ class Study(StudySpec):
         processes. The result is the same to the last bit however often it was interrupted, and for any number of
         `workers`.
         """
-        from sateen.study.running import run_study
+        from sateen.study.result import run_study
 
         return run_study(self, self.folder if folder is None else FilePath(folder), workers, progress)
 
