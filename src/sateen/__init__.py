@@ -82,6 +82,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
 # What objects of lower rooms call by name; each module is imported at the first call.
 provide(
     {
+        "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
         "write observations as csv": "sateen.files.observations:write_csv",

@@ -7,10 +7,12 @@ planning, scoring, studies and reports can use any posterior alike; `fit_learner
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any, Final
 
@@ -71,9 +73,7 @@ class FullPosterior(ABC):
     @property
     def seconds_per_run(self) -> float:
         """How long one simulated run took in training; NaN where that is not known."""
-        observations = self.training.observations
-        runs = int(observations.trials.sum())
-        return observations.seconds / runs if observations.seconds > 0 and runs else float("nan")
+        return _seconds_per_run(self.training)
 
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """`n` joint draws of f at the points, a row each; the same seed gives the same draws.
@@ -203,7 +203,7 @@ class CompletedPosterior(FullPosterior):
     def record(self) -> Record:
         """How the fit went, as far as the learner says."""
         record: Record | None = getattr(self.belief, "record", self.fitted)
-        return record or Record("objective", np.empty(0), np.empty(0), UNKNOWN, float("nan"))
+        return record or Record("objective", np.empty(0), np.empty(0), UNKNOWN, math.nan)
 
     @property
     def space(self) -> Space:
@@ -216,7 +216,7 @@ class CompletedPosterior(FullPosterior):
         seconds = getattr(self.belief, "seconds_per_run", None)
         if seconds is not None:
             return float(seconds)
-        return float("nan") if training_of(self) is None else FullPosterior.seconds_per_run.fget(self)  # type: ignore[attr-defined]
+        return _seconds_per_run(training_of(self))
 
     def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
         """What the posterior predicts; a class whose `predict` takes no `extrapolate` is never asked outside."""
@@ -248,13 +248,11 @@ class CompletedPosterior(FullPosterior):
 
     def importance(self) -> dict[str, float]:
         """The posterior's own ranking, or by default the mean steepness."""
-        method = getattr(self.belief, "importance", None)
-        return FullPosterior.importance(self) if method is None else dict(method())
+        return dict((getattr(self.belief, "importance", None) or partial(FullPosterior.importance, self))())
 
     def kl(self) -> float:
         """The posterior's own divergence from its prior; refused where it has none."""
-        method = getattr(self.belief, "kl", None)
-        return FullPosterior.kl(self) if method is None else float(method())
+        return float((getattr(self.belief, "kl", None) or partial(FullPosterior.kl, self))())
 
     @property
     def unseen_by_prior(self) -> Observations:
@@ -264,11 +262,7 @@ class CompletedPosterior(FullPosterior):
 
     def save(self, file: File) -> None:
         """Write one file, which `st.load` reads back: by the posterior's own `save`, or to be fitted again on load."""
-        method = getattr(self.belief, "save", None)
-        if method is None:
-            call_provider("save posterior", self, file)
-        else:
-            method(file)
+        (getattr(self.belief, "save", None) or partial(FullPosterior.save, self))(file)
 
     def __repr__(self) -> str:
         if training_of(self) is None:
@@ -319,6 +313,11 @@ def fit_learner(
     record = Record("objective", np.empty(0), np.empty(0), UNKNOWN, time.perf_counter() - began)
     name = str(call_provider("learner name", learner))
     return CompletedPosterior(posterior, learner, observations, int(seed), name, record)
+
+
+def _seconds_per_run(training: Training | None) -> float:
+    runs = int(training.observations.trials.sum()) if training else 0
+    return training.observations.seconds / runs if training and runs and training.observations.seconds > 0 else math.nan
 
 
 def _accepts(function: Callable[..., object], option: str) -> bool:

@@ -33,7 +33,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpac
 from sateen.core.errors import SateenError
 from sateen.core.fingerprints import fingerprint
 from sateen.core.interrupts import heeding_interrupts
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, Progress, working
 from sateen.core.text import duration_text
 from sateen.core.threads import on_one_thread, processors
 from sateen.core.version import VERSION
@@ -288,12 +288,9 @@ class _Run:
 
 def tell(progress: Progress, text: str) -> None:
     """Say one thing to a watcher, as a piece of work of its own."""
-    progress.start(text.partition(":")[0], 1, "task")
-    try:
+    with working(progress, text.partition(":")[0], 1, "task"):
         progress.note(text)
         progress.advance(1)
-    finally:
-        progress.finish()
 
 
 def _clear(task: Task[object]) -> None:
