@@ -29,10 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 import sateen as st
-from sateen.paper.cases.configurations import CONFIGURATIONS, configuration
-from sateen.paper.cases.design import Design
+from sateen.paper.cases.configurations import CONFIGURATIONS, Design, configuration
+from sateen.paper.cases.models import unknown_name
 from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, pinned, random_network
-from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, Question, Set, questions
 

@@ -184,16 +184,12 @@ class _Maker:
             content = asdict(replace(chosen, seconds=0.0))  # which depends on the machine
             return lambda file: write_checksummed(file, content)
 
-        def read_plan(file: FilePath) -> st.Plan:
-            content = read_checksummed(file)
-            return st.Plan(**{**content, "likely": tuple(content["likely"])})
-
         plan = folder_task(
             self.folder,
             f"plan {name} {number}",
             {**promise, "budget": budget},
             make_plan,
-            read=read_plan,
+            read=lambda file: st.Plan.from_content(read_checksummed(file)),
             needs=(fit,),
             stage="plans of calibrations",
             parallel=True,

@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sateen as st
-from sateen.paper.cases.design import Design
+from sateen.paper.cases.configurations import Design
 
 __all__ = [
     "FORMS",
@@ -102,14 +102,6 @@ class RandomNetwork:
     def test(self) -> Design:
         """100 points for each dimension, with 1000 runs each."""
         return Design("latin", 100 * self.space.dimension, 1000)
-
-    def training_points(self, seed: int) -> st.Points:
-        """The parameter values of the training set."""
-        return self.train.draw(self.space, seed)
-
-    def test_points(self, seed: int) -> st.Points:
-        """The parameter values of the test set; give it another seed than training."""
-        return self.test.draw(self.space, seed)
 
 
 def random_network(reactions: int, seed: int) -> RandomNetwork:
@@ -293,7 +285,7 @@ def informative(network: RandomNetwork, formula: st.Formula, seed: int, *, obser
 
         lambda *what, **how: sateen.observe(*what, **how, max_events=MAX_EVENTS).satisfied
     """
-    points = network.training_points(seed)[:LOOKED_AT]
+    points = network.train.draw(network.space, seed)[:LOOKED_AT]
     (run_seed,) = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1).tolist()
     counts = observe(network.model, formula, points, runs=network.train.runs, seed=run_seed)
     return bool(np.ptp(counts) > 0)
