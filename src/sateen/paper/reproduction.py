@@ -15,7 +15,7 @@ import sateen as st
 from sateen.paper.cases.models import unknown_name
 from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
-from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, label, row
+from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, label, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
 from sateen.pipeline import SILENT, Progress, processors, write_text
@@ -241,7 +241,7 @@ class Reproduction(PaperRun):
         for rates in DIMENSIONS:
             some = [each for each in networks if each.question.dimension == rates]
             for learner in self.learners if some else ():
-                yield dimension_row(rates, learner, *_fits(some, learner))
+                yield row(str(rates), learner, *_fits(some, learner))
 
     def _about(self) -> dict[str, object]:
         counts = {question.part: len(self.numbers(question)) for question in self.questions}
