@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pinned_networks import pinned
 from sateen.core.errors import InputError
 from sateen.core.path import Verdict
 from sateen.core.space import Points, Range, Space
@@ -28,7 +29,6 @@ from sateen.paper.cases.random_ctmc import (
     candidates,
     informative,
     informative_properties,
-    pinned,
     propose,
     random_network,
     reference_counts,

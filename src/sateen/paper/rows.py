@@ -60,8 +60,8 @@ class Lift:
     confidence: float
     points: int
     runs: int
-    coverages: tuple[float, ...]
-    widths: tuple[float, ...]
+    coverages: Sequence[float]
+    widths: Sequence[float]
     p: float
 
     @property
