@@ -62,7 +62,7 @@ class Guarantee:
         believed = self.posterior.predict(where, level=self.level)
         mean = centre(believed)
         u = difficulty(self.calibration.normaliser, believed, self.calibration.normaliser_runs)
-        threshold = self.weighted.at(where.theta) if self.weighted else self.calibration.threshold or 0.0
+        threshold = self.weighted.at(where.theta) if self.weighted else np.float64(self.calibration.threshold)
         lower, upper = METHODS[self.method].interval(self.calibration, mean, threshold * u)
         ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         return Prediction(where, mean, believed.std, *ends, self.level, self.claim)
