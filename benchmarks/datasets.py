@@ -28,9 +28,9 @@ def make(configuration: Configuration) -> dict[str, Any]:
                                   [(0, 0, 1)], seed=0)  # fmt: skip
     compiling = time.perf_counter() - began
     began = time.perf_counter()
-    st.observe(model, formula, configuration.training_points(1), configuration.train.runs, seed=1)
+    st.observe(model, formula, configuration.train.draw(configuration.space, 1), configuration.train.runs, seed=1)
     trained = time.perf_counter()
-    test = st.observe(model, formula, configuration.test_points(2), configuration.test.runs, seed=2)
+    test = st.observe(model, formula, configuration.test.draw(configuration.space, 2), configuration.test.runs, seed=2)
     tested = time.perf_counter()
     share = test.satisfied / test.trials
     width = float(np.mean(2 * 1.96 * np.sqrt(share * (1 - share) / configuration.test.runs)))

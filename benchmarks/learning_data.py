@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,12 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 import sateen as st
-from sateen.paper.cases.configurations import CONFIGURATIONS, configuration
-from sateen.paper.cases.design import Design
-from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, pinned, random_network
-from sateen.paper.cases.variants import unknown_name
+from sateen.paper.cases.configurations import CONFIGURATIONS, Design, configuration
+from sateen.paper.cases.models import unknown_name
+from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, random_network
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, Question, Set, questions
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from pinned_networks import pinned
 
 FloatArray = npt.NDArray[np.float64]
 Family = Literal["paper", "as-stated", "pinned", "own"]

@@ -11,6 +11,7 @@ trajectory is the same process for all, so one count of events (sateen's) serves
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,13 @@ from peers import GillesPy2, Prototype, Race, RoadRunner
 
 import sateen as st
 from sateen.engine.run import Runner
-from sateen.paper.cases import lacz, phosphorelay, random_ctmc, sir
+from sateen.paper.cases import lacz, phosphorelay, sir
 
-DATA = Path(__file__).resolve().parents[1] / "tests" / "data" / "random"
-PINNED = random_ctmc.pinned(DATA, 20)
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from pinned_networks import FOLDER, pinned
+
+PINNED = pinned(FOLDER, 20)
 
 RACES = (
     Race("SIR", sir.model(), {"beta": 0.12, "gamma": 0.05}, 120.0),

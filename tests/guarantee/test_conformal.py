@@ -13,7 +13,6 @@ from scipy.stats import beta, binom
 
 from sateen import InputError, Observations
 from sateen.guarantee.conformal import (
-    Threshold,
     WeightedThreshold,
     conformal_miss,
     conformal_rank,
@@ -112,9 +111,9 @@ def test_a_constant_density_weighs_as_none_does(scores, miss, constant):
     weighted = WeightedThreshold(
         np.array(scores), np.full(len(scores), constant), miss, lambda t: constant + 0 * t[:, 0]
     )
-    plain = Threshold(largest(np.array(scores), conformal_rank(len(scores), miss, None)))
+    plain = largest(np.array(scores), conformal_rank(len(scores), miss, None))
     theta = np.array([[0.1], [0.9]])
-    assert weighted.at(theta).tolist() == plain.at(theta).tolist()
+    assert weighted.at(theta).tolist() == [plain, plain]
 
 
 @given(

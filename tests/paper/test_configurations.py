@@ -8,9 +8,8 @@ import pytest
 from sateen.core.errors import InputError
 from sateen.core.space import Range, Space
 from sateen.paper import published
-from sateen.paper.cases.configurations import CONFIGURATIONS, configuration
-from sateen.paper.cases.design import Design
-from sateen.paper.cases.variants import VARIANTS
+from sateen.paper.cases.configurations import CONFIGURATIONS, Design, configuration
+from sateen.paper.cases.models import VARIANTS
 from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 
 LAYERS = {"k1": (0.1, 2), "k2": (0.1, 2), "k3": (0.1, 2)}
@@ -54,7 +53,7 @@ def test_what_a_configuration_of_sir_does_not_vary_is_fixed_as_the_paper_says() 
 @each_configuration
 def test_training_points_and_test_points_have_the_shape_and_fill_the_ranges(name: str) -> None:
     own = configuration(name)
-    for design, points in [(own.train, own.training_points(1)), (own.test, own.test_points(2))]:
+    for design, points in [(own.train, own.train.draw(own.space, 1)), (own.test, own.test.draw(own.space, 2))]:
         assert points.theta.shape == (design.points, own.space.dimension)
         assert points.design == design.kind
         assert own.space.contains(points.theta).all()
@@ -67,29 +66,29 @@ def test_training_points_and_test_points_have_the_shape_and_fill_the_ranges(name
 @each_configuration
 def test_every_point_gives_every_parameter_of_the_model_a_value(name: str) -> None:
     own = configuration(name)
-    theta = own.test_points(1)[0]
+    theta = own.test.draw(own.space, 1)[0]
     values = own.model.values(theta)
     assert theta.items() <= values.items()
 
 
 def test_a_grid_is_linear_and_the_same_for_every_seed() -> None:
     d = configuration("d")
-    assert d.training_points() == d.training_points(1) == d.training_points(2)
-    assert np.allclose(d.training_points().theta[:, 0], np.linspace(10, 100_000, 500), rtol=1e-14)
+    assert d.train.draw(d.space) == d.train.draw(d.space, 1) == d.train.draw(d.space, 2)
+    assert np.allclose(d.train.draw(d.space).theta[:, 0], np.linspace(10, 100_000, 500), rtol=1e-14)
 
 
 def test_a_latin_hypercube_has_one_point_in_each_slice_and_follows_its_seed() -> None:
     h = configuration("h")
-    points = h.training_points(1)
-    assert points == h.training_points(1)
-    assert points != h.training_points(2)
+    points = h.train.draw(h.space, 1)
+    assert points == h.train.draw(h.space, 1)
+    assert points != h.train.draw(h.space, 2)
     slices = np.floor((points.theta - 0.1) / 1.9 * 8000 * (1 - 1e-12)).astype(int)
     assert all(np.array_equal(np.sort(column), np.arange(8000)) for column in slices.T)
 
 
 def test_a_latin_hypercube_asks_for_a_seed() -> None:
     with pytest.raises(InputError, match="give it a seed"):
-        configuration("h").training_points()
+        configuration("h").train.draw(configuration("h").space)
 
 
 @each_configuration
@@ -114,8 +113,9 @@ def test_only_k7_of_configuration_e_has_another_range_as_stated() -> None:
     for name, own in CONFIGURATIONS.items():
         stated = own.variant("as-stated").space
         assert (stated == own.space) == (name != "e")
-    assert configuration("e").variant("as-stated").space.ranges["k7"] == Range(0.45, 4500)
-    assert configuration("e").variant("as-stated").test_points().theta[:, 1].max() == 4500
+    e = configuration("e").variant("as-stated")
+    assert e.space.ranges["k7"] == Range(0.45, 4500)
+    assert e.test.draw(e.space).theta[:, 1].max() == 4500
 
 
 def test_the_formula_follows_the_variant() -> None:

@@ -11,7 +11,7 @@ from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 from sateen.paper.cases import lacz, phosphorelay, sir
-from sateen.paper.cases.variants import VARIANTS, Case
+from sateen.paper.cases.models import VARIANTS, Case
 
 CASES = {"sir": sir, "lacz": lacz, "phosphorelay": phosphorelay}
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)

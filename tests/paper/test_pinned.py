@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pinned_networks import pinned
 from sateen.core.errors import InputError
 from sateen.core.path import Verdict
 from sateen.core.space import Range
 from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
-from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, pinned
+from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS
 from sateen.paper.published import DIMENSIONS
 
 FOLDER = FilePath(__file__).parent.parent / "data" / "random"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pinned_networks import pinned
 from sateen.core.errors import InputError
 from sateen.core.path import Verdict
 from sateen.core.space import Points, Range, Space
@@ -28,7 +29,6 @@ from sateen.paper.cases.random_ctmc import (
     candidates,
     informative,
     informative_properties,
-    pinned,
     propose,
     random_network,
     reference_counts,
@@ -261,7 +261,10 @@ def test_data_sets_grow_with_the_dimension_and_spread_in_the_logarithm(reactions
     network = random_network(reactions, 1)
     assert (network.train.points, network.train.runs) == (5000 * reactions, 10)
     assert (network.test.points, network.test.runs) == (100 * reactions, 1000)
-    for points, count in [(network.training_points(3), 5000 * reactions), (network.test_points(4), 100 * reactions)]:
+    for points, count in [
+        (network.train.draw(network.space, 3), 5000 * reactions),
+        (network.test.draw(network.space, 4), 100 * reactions),
+    ]:
         assert points.theta.shape == (count, reactions)
         assert points.design == "latin"
         slices = np.floor((np.log10(points.theta) + 3) / 3 * count * (1 - 1e-12)).astype(int)
@@ -285,7 +288,7 @@ def test_a_property_is_informative_just_if_its_counts_differ() -> None:
     assert not informative(DECAY, formula, 1, observe=counts_of([10] * 20))
     assert not informative(DECAY, formula, 1, observe=counts_of([0] * 20))
     assert informative(DECAY, formula, 1, observe=counts_of([0] * 19 + [1]))
-    first = DECAY.training_points(1)[:LOOKED_AT]
+    first = DECAY.train.draw(DECAY.space, 1)[:LOOKED_AT]
     assert asked == [(DECAY.model, formula, first, 10)] * 3
     assert len(first) == 20
 

@@ -10,7 +10,7 @@ import pytest
 
 import sateen as st
 from sateen.core.errors import Interrupted
-from sateen.paper.cases.design import Design
+from sateen.paper.cases.configurations import Design
 from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions

@@ -8,7 +8,7 @@ import pytest
 
 from sateen.assess.score import Score
 from sateen.paper.published import RANDOM, TABLE_1, Figures
-from sateen.paper.rows import Fit, Lift, Row, best_published, dimension_row, half_width, row
+from sateen.paper.rows import Fit, Lift, Row, best_published, half_width, row
 from sateen.paper.tables import Labels, configuration_tables, random_tables
 
 
@@ -155,9 +155,9 @@ def test_the_latex_of_the_configurations_is_exactly_this():
 
 def test_the_tables_of_random_networks_have_intervals_over_data_sets():
     rows = [
-        dimension_row(2, "svi-gp", [fit(rmse=0.02, accuracy=0.9), fit(rmse=0.03, accuracy=0.9)]),
-        dimension_row(2, "default", [fit("default", kind="laplace-net")]),
-        dimension_row(8, "ep-gp", [], "too many points"),
+        row("2", "svi-gp", [fit(rmse=0.02, accuracy=0.9), fit(rmse=0.03, accuracy=0.9)]),
+        row("2", "default", [fit("default", kind="laplace-net")]),
+        row("8", "ep-gp", [], "too many points"),
     ]
     assert rows[0].figures["rmse"] == pytest.approx(0.025)
     lines = as_text(random_tables(rows)).splitlines()

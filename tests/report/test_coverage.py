@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import sateen as st
 from known_beliefs import SPACE, Waves, drawn_observations
-from sateen.report.coverage import (
+from sateen.report.data import (
     LEVELS,
     _ranks,
     _ranks_of_draws,

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import sateen as st
-from sateen.report.page import _data, render
+from sateen.report.report import _data, render
 from small_studies import small
 
 HOSTILE = """</script><script>alert("1")</script><img src=x onerror=alert(1)>'"{{ 7 * 7 }}{% raw %}<!-- &lt;"""

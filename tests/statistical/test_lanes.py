@@ -24,7 +24,7 @@ from sateen.engine.simulate import simulate
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 from sateen.paper.cases import lacz, phosphorelay, sir
-from sateen.paper.cases.variants import VARIANTS
+from sateen.paper.cases.models import VARIANTS
 
 TABLE = FilePath(__file__).parent.parent / "data" / "sir_exact.csv"
 SIR_RUNS = 20_000  # at each of the 164 points

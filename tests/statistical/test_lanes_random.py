@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binomtest, fisher_exact
 
 from lane_checks import count, disagreements, formulas_of, row
+from pinned_networks import pinned
 from sateen.core.path import Verdict
 from sateen.engine.exact import exact
 from sateen.engine.run import Runner
@@ -20,7 +21,7 @@ from sateen.engine.simulate import simulate
 from sateen.logic.formula import Eventually, Globally, Until, subformulas
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
-from sateen.paper.cases.random_ctmc import KINDS, pinned
+from sateen.paper.cases.random_ctmc import KINDS
 from sateen.paper.published import DIMENSIONS
 
 LEVEL = 1e-6

@@ -87,9 +87,6 @@ class InputError(SateenError, ValueError):
     def __str__(self) -> str:
         return self.worded(lambda name, value: name if value is None else f"{name}={value}")
 
-    def __reduce__(self) -> tuple[object, ...]:  # keyword arguments would be lost on the way from another process
-        return _remade_error, (type(self), self.__dict__)
-
 
 class TextError(InputError):
     """A mistake in a text, shown with a caret under the place and a remedy below.
@@ -116,9 +113,7 @@ class TextError(InputError):
         """The message, the place, and the remedy with every argument written as `name(argument, value)`."""
         lines = [self.message]
         if self.text:
-            many = "\n" in self.text.strip("\n")
-            if many:
-                lines[0] += f" (line {self.line})"
+            lines[0] += f" (line {self.line})" if "\n" in self.text.strip("\n") else ""
             lines += _pointed(self.text, self.position)
         return "\n".join([*lines, *_indented(_with_arguments(self.remedy, name))])
 
@@ -188,13 +183,6 @@ class SateenWarning(UserWarning):
 
 class ModelWarning(SateenWarning):
     """A model that is legal but probably not what was meant."""
-
-
-def _remade_error(kind: type[InputError], fields: dict[str, object]) -> InputError:
-    error = kind.__new__(kind)
-    error.__dict__.update(fields)
-    error.args = (error.message,)
-    return error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

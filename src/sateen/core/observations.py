@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
@@ -293,7 +294,8 @@ class Observations:
         # Read-only mappings do not travel between processes, dicts do.
         names = ("points", "satisfied", "undecided", "trials", "origin", "relevant", "failures", "seconds")
         fields = {name: getattr(self, name) for name in names}
-        return _remade, ({**fields, "provenance": dict(self.provenance), "reasons": dict(self.reasons)},)
+        fields |= {"provenance": dict(self.provenance), "reasons": dict(self.reasons)}
+        return partial(Observations, **fields), ()
 
     def __repr__(self) -> str:
         formula = str(self.provenance.get("formula") or "")
@@ -312,10 +314,6 @@ class Observations:
         ]
         rest = f"; the first {_SHOWN_ROWS}:" if len(self) > _SHOWN_ROWS else ""
         return html_table(repr(self)[1:-1] + rest, [*self.space.names, "satisfied", "undecided", "trials"], rows)
-
-
-def _remade(fields: Content) -> Observations:
-    return Observations(**fields)
 
 
 def _check_same(one: Observations, other: Observations) -> None:

@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any, Final
 
@@ -247,13 +248,11 @@ class CompletedPosterior(FullPosterior):
 
     def importance(self) -> dict[str, float]:
         """The posterior's own ranking, or by default the mean steepness."""
-        method = getattr(self.belief, "importance", None)
-        return FullPosterior.importance(self) if method is None else dict(method())
+        return dict((getattr(self.belief, "importance", None) or partial(FullPosterior.importance, self))())
 
     def kl(self) -> float:
         """The posterior's own divergence from its prior; refused where it has none."""
-        method = getattr(self.belief, "kl", None)
-        return FullPosterior.kl(self) if method is None else float(method())
+        return float((getattr(self.belief, "kl", None) or partial(FullPosterior.kl, self))())
 
     @property
     def unseen_by_prior(self) -> Observations:
@@ -263,11 +262,7 @@ class CompletedPosterior(FullPosterior):
 
     def save(self, file: File) -> None:
         """Write one file, which `st.load` reads back: by the posterior's own `save`, or to be fitted again on load."""
-        method = getattr(self.belief, "save", None)
-        if method is None:
-            call_provider("save posterior", self, file)
-        else:
-            method(file)
+        (getattr(self.belief, "save", None) or partial(FullPosterior.save, self))(file)
 
     def __repr__(self) -> str:
         if training_of(self) is None:

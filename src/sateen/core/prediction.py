@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -13,7 +12,7 @@ from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
-from sateen.core.text import percent
+from sateen.core.text import html_table, percent, plural
 from sateen.core.types import FloatArray
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ class Prediction:
         return call_provider("plot prediction", self, ax=ax)
 
     def __repr__(self) -> str:
-        points = f"{len(self):,} point{'' if len(self) == 1 else 's'}"
+        points = plural(len(self), "point")
         if not len(self):
             return f"<Prediction at {points}>"
         means = f"mean {self.mean.min():.4g} to {self.mean.max():.4g}"
@@ -172,10 +171,8 @@ class Prediction:
     def _repr_html_(self) -> str:
         top = slice(_SHOWN_ROWS)
         table = np.column_stack([self.points.theta[top], *(getattr(self, name)[top] for name in _COLUMNS)])
-        head = "".join(f"<th>{escape(name)}</th>" for name in (*self.points.space.names, *_COLUMNS))
-        rows = ["".join(f"<td>{value:.6g}</td>" for value in row) for row in table.tolist()]
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><caption>{escape(str(self.claim))}</caption><tr>{head}</tr>{body}</table>"
+        rows = [[f"{value:.6g}" for value in row] for row in table.tolist()]
+        return html_table(str(self.claim), (*self.points.space.names, *_COLUMNS), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def write_container(file: File, kind: str, format_number: int, content: Mapping[
             stream.write(len(header).to_bytes(_PREFIX, "little") + header)
             stream.write(memoryview(stored)[start:])
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror or error}") from None
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 def read_container(

@@ -11,11 +11,12 @@ from typing import Any, Final, TextIO
 
 import numpy as np
 
+from sateen.core.counts import origin_of
 from sateen.core.errors import InputError
 from sateen.core.observations import Failure, Observations
 from sateen.core.space import Points, Range, Space
 from sateen.core.text import read_csv_table
-from sateen.core.types import Array, Arrays, Content, File, IntArray
+from sateen.core.types import Array, Arrays, Content, File
 from sateen.files.atomic import replacing
 from sateen.files.container import read_container, write_container
 
@@ -155,19 +156,13 @@ def _read(stream: TextIO, space: Space | None) -> Observations:
         return Observations(points, arrays["satisfied"], undecided, arrays["trials"])
     theta = np.column_stack([np.empty((length, 0)), *(arrays[name] for name in space.names)])
     try:
-        columns = {"theta": theta, **arrays, "undecided": undecided, "origin": _origin(arrays, length, known["seed"])}
+        pairs = np.column_stack([arrays["seed"], arrays["point"]]) if "seed" in arrays else None
+        origin = origin_of(known["seed"], pairs, length)
+        columns = {"theta": theta, **arrays, "undecided": undecided, "origin": origin}
         reasons = np.reshape([arrays[_BECAUSE + name] for name in known["reasons"]], (len(known["reasons"]), length))
         return observations_from(known, {**columns, "reasons": reasons}, space)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"the comments before the table do not fit it: {error}") from error
-
-
-def _origin(arrays: Arrays, length: int, seed: int | None) -> IntArray:
-    if "seed" in arrays:
-        return np.column_stack([arrays["seed"], arrays["point"]]).reshape(length, 2).astype(np.int64)
-    if seed is None:
-        return np.full((length, 2), -1, np.int64)
-    return np.column_stack([np.full(length, seed, np.int64), np.arange(length)])
 
 
 def _known(comments: list[str]) -> Content | None:

@@ -13,7 +13,6 @@ from sateen.core.prediction import Claim, Posterior
 from sateen.core.registry import call_provider
 from sateen.core.types import Arrays, Content, File
 from sateen.files.container import write_container
-from sateen.guarantee.conformal import Threshold
 from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import NORMALISERS
@@ -28,7 +27,7 @@ _THRESHOLD: Final = "threshold"  # an array, for it may be infinite, which JSON 
 
 def write_guarantee(guarantee: Guarantee, file: File) -> None:
     """Write the guarantee as one safe file, which `sateen.load` reads back; it predicts the same to the last bit."""
-    if not isinstance(guarantee.threshold, Threshold):
+    if guarantee.weighted is not None:
         raise InputError(
             "this guarantee rests on a density, which is a function, and a file keeps no functions",
             remedy="save the posterior and the held-out observations, and calibrate again",
@@ -42,7 +41,7 @@ def write_guarantee(guarantee: Guarantee, file: File) -> None:
         "posterior": posterior,
     }
     within = {_WITHIN + name: array for name, array in arrays.items()}
-    write_container(file, KIND, VERSION, content, {_THRESHOLD: np.array([guarantee.threshold.value]), **within})
+    write_container(file, KIND, VERSION, content, {_THRESHOLD: np.array([guarantee.calibration.threshold]), **within})
 
 
 def read_guarantee(
@@ -57,7 +56,7 @@ def read_guarantee(
         if content["method"] not in METHODS or calibration.normaliser not in NORMALISERS or not value >= 0.0:
             raise InputError(f"no {content['method']} has the threshold {value} and {calibration.normaliser}")
         posterior = read_posterior(content["posterior"], within)
-        return Guarantee(content["method"], posterior, claim, calibration, Threshold(value))
+        return Guarantee(content["method"], posterior, claim, calibration)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         fault = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InputError(f"{where} holds no valid guarantee: {fault}") from error

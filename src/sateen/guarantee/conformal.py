@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sateen.guarantee.request import CalibrateRequest, Density
 
 __all__ = [
-    "Threshold",
     "WeightedThreshold",
     "around",
     "conformal_miss",
@@ -105,17 +104,6 @@ def largest(scores: FloatArray, rank: int) -> float:
     return float(np.partition(scores, len(scores) - rank)[len(scores) - rank]) if rank else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """What a fresh score exceeds as seldom as the claim says, the same at all points."""
-
-    value: float
-
-    def at(self, theta: FloatArray) -> FloatArray:
-        """The threshold at each row of θ."""
-        return np.full(len(theta), self.value)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedThreshold:
     """What a fresh score exceeds with probability `miss` at most, when θ has a `density` and the scores were uniform.
@@ -165,13 +153,13 @@ def unbounded_share(threshold: WeightedThreshold, space: Space) -> float:
 
 def threshold_of(
     request: CalibrateRequest, held_out: Observations, scores: FloatArray, rank: int, miss: float
-) -> Threshold | WeightedThreshold:
-    """The score of the rank; with a density, the weighted threshold, which a fresh score exceeds as seldom as `miss`.
+) -> tuple[float | None, WeightedThreshold | None]:
+    """The score of the rank; or, with a density, the weighted threshold that a fresh score exceeds as seldom as `miss`.
 
     A density with which the threshold is infinite for most θ is refused, unless trivial intervals are allowed.
     """
     if request.density is None:
-        return Threshold(largest(scores, rank))
+        return largest(scores, rank), None
     weights = weights_of(request.density, held_out.theta)
     if not weights.any():
         problem = "{density} is 0 at every held-out point, so none of them counts; observe more points"
@@ -185,7 +173,7 @@ def threshold_of(
             argument="density",
             remedy="observe more points, lower the {level}, or pass {allow_trivial=True}",
         )
-    return threshold
+    return None, threshold
 
 
 def around(mean: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,7 +18,6 @@ from sateen.core.prediction import Prediction, Target
 from sateen.core.proportions import hoeffding_margin
 from sateen.core.types import FloatArray
 from sateen.guarantee.conformal import (
-    Threshold,
     WeightedThreshold,
     around,
     conformal_rank,
@@ -54,7 +53,7 @@ class DistanceMethod:
 
     def calibrate(
         self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
-    ) -> tuple[Calibration, Threshold | WeightedThreshold]:
+    ) -> tuple[Calibration, WeightedThreshold | None]:
         """The threshold of the scores |frequency - f̂|/u, and the margin for the rest of the miss."""
         runs, miss = self._one_number_of_runs(held_out), self._miss(request)
         normaliser = request.normaliser or self.normaliser
@@ -62,12 +61,12 @@ class DistanceMethod:
         rank = conformal_rank(len(held_out), miss, request.confidence)
         if not rank and request.density is None:
             request.refuse_trivial(len(held_out), self.fewest_points(request))
-        threshold = threshold_of(request, held_out, scores, rank, miss)
+        threshold, weighted = threshold_of(request, held_out, scores, rank, miss)
         calibration = Calibration(
             points=len(held_out),
             runs=runs,
             rank=rank if request.density is None and rank else None,
-            threshold=threshold.value if isinstance(threshold, Threshold) else None,
+            threshold=threshold,
             miss=miss,
             normaliser=normaliser,
             normaliser_runs=runs,
@@ -75,7 +74,7 @@ class DistanceMethod:
             margin=hoeffding_margin(runs, request.miss - miss) if "split" in self.options else 0.0,
             why="given" if request.normaliser else "the default",
         )
-        return calibration, threshold
+        return calibration, weighted
 
     def interval(self, calibration: Calibration, mean: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
         """f̂ ± (τu + margin)."""

@@ -14,11 +14,11 @@ from sateen.core.posterior import complete
 from sateen.core.prediction import Claim, Posterior, Prediction, drawn_uniformly
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
-from sateen.core.text import number_text, percent, plural
+from sateen.core.text import percent, plural
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Axes, File
 from sateen.guarantee.checks import check_held_out, check_posterior
-from sateen.guarantee.conformal import Threshold, WeightedThreshold
+from sateen.guarantee.conformal import WeightedThreshold
 from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import centre, difficulty
 from sateen.guarantee.request import CalibrateRequest, Default, Density, PlanRequest
@@ -34,14 +34,14 @@ class Guarantee:
     """A posterior with intervals that keep what their `claim` says, however wrong the posterior is.
 
     `calibrate` makes it. Mean and standard deviation are the posterior's; the level of the intervals was fixed at
-    calibration. `calibration` tells how they were made.
+    calibration. `calibration` tells how they were made; `weighted` is the threshold where a density weighs the scores.
     """
 
     method: str
     posterior: Posterior
     claim: Claim
     calibration: Calibration
-    threshold: Threshold | WeightedThreshold
+    weighted: WeightedThreshold | None = None
 
     @property
     def space(self) -> Space:
@@ -62,8 +62,8 @@ class Guarantee:
         believed = self.posterior.predict(where, level=self.level)
         mean = centre(believed)
         u = difficulty(self.calibration.normaliser, believed, self.calibration.normaliser_runs)
-        reach = self.threshold.at(where.theta) * u
-        lower, upper = METHODS[self.method].interval(self.calibration, mean, reach)
+        threshold = self.weighted.at(where.theta) if self.weighted else np.float64(self.calibration.threshold)
+        lower, upper = METHODS[self.method].interval(self.calibration, mean, threshold * u)
         ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         return Prediction(where, mean, believed.std, *ends, self.level, self.claim)
 
@@ -78,19 +78,15 @@ class Guarantee:
         return self.predict(self.space.grid(200 if len(self.space) == 1 else 50)).plot(ax=ax)
 
     def _points(self, points: object) -> Points:
-        if isinstance(points, Points) and points.space == self.space:
-            where = points  # with its design
-        else:
-            where = self.space.points(points, extrapolate=True)
-        for name, range_, column in zip(self.space.names, self.space.ranges.values(), where.theta.T, strict=True):
-            if (outside := (column < range_.low) | (column > range_.high)).any():
-                row = int(np.argmax(outside))
-                raise SpaceError(
-                    f"{name} is {number_text(column[row])} in row {row}, outside its range {range_}, where the "
-                    "guarantee claims nothing; move it inside, or ask the posterior: "
-                    "posterior.predict(..., extrapolate=True)"
-                )
-        return where
+        try:
+            return complete(self.posterior)._points(points, extrapolate=False)
+        except SpaceError as error:
+            if error.argument != "extrapolate":
+                raise
+            raise SpaceError(
+                f"{error.message}, where the guarantee claims nothing; move it inside, or ask the posterior: "
+                "posterior.predict(..., extrapolate=True)"
+            ) from None
 
     def __repr__(self) -> str:
         sure = "" if self.claim.confidence is None else f" with confidence {percent(self.claim.confidence)}"
@@ -158,7 +154,7 @@ def calibrate(
     check_held_out(held_out, posterior)
     how = METHODS[method]
     prediction = whole.predict(held_out.points, level=request.level)
-    calibration, threshold = how.calibrate(request, whole, held_out, prediction)
+    calibration, weighted = how.calibrate(request, whole, held_out, prediction)
     measure = drawn_uniformly(posterior.space)
     if density is not None:
         measure = f"drawn with the given density on {measure.removeprefix('drawn uniformly from ')}"
@@ -172,4 +168,4 @@ def calibrate(
         runs=calibration.runs,
         by=method,
     )
-    return Guarantee(method, posterior, claim, calibration, threshold)
+    return Guarantee(method, posterior, claim, calibration, weighted)

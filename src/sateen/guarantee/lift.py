@@ -38,7 +38,6 @@ from sateen.core.types import FloatArray
 from sateen.guarantee.checks import learner_of, refitted
 from sateen.guarantee.conformal import (
     ROUNDING,
-    Threshold,
     WeightedThreshold,
     around,
     conformal_miss,
@@ -78,7 +77,7 @@ class LiftMethod:
 
     def calibrate(
         self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
-    ) -> tuple[Calibration, Threshold | WeightedThreshold]:
+    ) -> tuple[Calibration, WeightedThreshold | None]:
         """The threshold for frequencies where all points have the same runs, else that for the bounds on f."""
         points, numbers = len(held_out), np.unique(held_out.trials)
         equal = len(numbers) == 1
@@ -89,25 +88,25 @@ class LiftMethod:
         )
         eta = lift_miss(points, rank, request.miss, request.confidence)
         normaliser, why = request.normaliser, "given"
-        threshold: Threshold | WeightedThreshold
+        threshold: float | None = inf
+        weighted: WeightedThreshold | None = None
         if eta is None:
             request = replace(request, rank=rank)
             request.refuse_trivial(points, self.fewest_points(request))
             if normaliser is None:
                 normaliser, why = "constant", "no matter which"
-            threshold = Threshold(inf)
         else:
             if normaliser is None:
                 normaliser, why = _choose_normaliser(posterior, points, runs, rank, eta, request.seed)
             mean = centre(prediction)
             distance = distances(held_out, mean) if equal else lifted_distances(held_out, mean, eta)
             scores = distance / difficulty(normaliser, prediction, runs)
-            threshold = threshold_of(request, held_out, scores, rank, rank / (points + 1))
+            threshold, weighted = threshold_of(request, held_out, scores, rank, rank / (points + 1))
         calibration = Calibration(
             points=points,
             runs=runs if equal else None,
             rank=None if eta is None else rank,
-            threshold=threshold.value if isinstance(threshold, Threshold) else None,
+            threshold=threshold,
             miss=request.miss if eta is None else conformal_miss(points, rank, request.confidence),
             normaliser=normaliser,
             normaliser_runs=runs,
@@ -115,7 +114,7 @@ class LiftMethod:
             eta=eta,
             why=why,
         )
-        return calibration, threshold
+        return calibration, weighted
 
     def interval(self, calibration: Calibration, mean: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
         """C, from the frequencies that mean ± reach leaves possible; where runs differ, mean ± reach is C itself."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
     from sateen.core.prediction import Prediction, Target
     from sateen.core.types import FloatArray
-    from sateen.guarantee.conformal import Threshold, WeightedThreshold
+    from sateen.guarantee.conformal import WeightedThreshold
     from sateen.guarantee.request import CalibrateRequest
 
 __all__ = ["METHODS", "Calibration", "GuaranteeMethod"]
@@ -85,8 +85,11 @@ class GuaranteeMethod(Protocol):
 
     def calibrate(
         self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
-    ) -> tuple[Calibration, Threshold | WeightedThreshold]:
-        """The threshold of the scores; `prediction` is the posterior's at the held-out points, at the level asked."""
+    ) -> tuple[Calibration, WeightedThreshold | None]:
+        """The threshold of the scores, beside the calibration only where a density weighs them.
+
+        `prediction` is the posterior's at the held-out points, at the level asked.
+        """
 
     def interval(self, calibration: Calibration, mean: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The ends of the intervals around means; `reach` is the threshold times the difficulty at each point."""

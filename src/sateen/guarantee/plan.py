@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from html import escape
 from typing import Final
 
@@ -14,12 +14,13 @@ from sateen.core.errors import InputError
 from sateen.core.prediction import Posterior
 from sateen.core.text import duration_text, percent, plural
 from sateen.core.threads import on_one_thread
+from sateen.core.types import Content
 from sateen.guarantee.checks import check_posterior
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
 from sateen.guarantee.rehearsal import Rehearsal, rehearse
 from sateen.guarantee.request import Default, PlanRequest
 
-__all__ = ["Plan", "plan", "plan_of"]
+__all__ = ["Plan", "plan", "resized"]
 
 _RANKS: Final = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 _MANY_TIMES: Final = 40  # the fewest points of a rank, beyond which more of them do not pay
@@ -28,6 +29,7 @@ _MOST_RUNS: Final = 10**9  # in all; no width is worth more
 _MOST_STEPS: Final = 20  # of the search for a width; a handful is usual
 _NEAR: Final = 0.02  # how close a plan comes to the width that is asked for, and to the best number of points
 _WORTHWHILE: Final = 0.98  # of the width: what another normaliser must give to be preferred
+_NO_BETTER: Final = 1.1  # times the narrowest width so far: there the search for a rank ends
 _CHOICE: Final = ("predictive", "constant")
 _GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -76,6 +78,13 @@ class Plan:
         seconds = None if math.isnan(self.seconds) else self.seconds
         return {**asdict(self), "seconds": seconds, "budget": self.budget, "sentence": str(self)}
 
+    @classmethod
+    def from_content(cls, content: Content) -> Plan:
+        """The plan whose `content()` was kept."""
+        stored = {field.name: content[field.name] for field in fields(cls)}
+        seconds = math.nan if stored["seconds"] is None else stored["seconds"]
+        return cls(**{**stored, "likely": tuple(stored["likely"]), "seconds": seconds})
+
 
 @on_one_thread
 def plan(
@@ -104,7 +113,26 @@ def plan(
     return search.narrowest(request.budget) if request.budget is not None else search.cheapest(request.width or 0.0)
 
 
-def plan_of(
+def resized(original: Plan, posterior: Posterior, points: int, runs: int, *, seed: int) -> Plan:
+    """The plan with so many points and runs, and the rank with which its intervals are expected to be narrowest there.
+
+    `seed` is that of the plan. For a calibration whose runs several posteriors share, each with a plan of its own.
+    """
+    if (original.points, original.runs) == (points, runs):
+        return original
+    stage, aim = rehearse(posterior, seed), (original.normaliser, original.level, original.confidence)
+    best = _rehearsed(stage, points, runs, 1, *aim)
+    for rank in range(2, points + 1):
+        if lift_miss(points, rank, 1.0 - original.level, original.confidence) is None:
+            break
+        tried = _rehearsed(stage, points, runs, rank, *aim)
+        if tried.width > _NO_BETTER * best.width:
+            break
+        best = tried if tried.width < best.width else best
+    return best
+
+
+def _rehearsed(
     stage: Rehearsal, points: int, runs: int, rank: int, normaliser: str, level: float, confidence: float | None
 ) -> Plan:
     """The plan for a calibration of this size: what is expected of it, by the rehearsal."""
@@ -176,7 +204,7 @@ class _Search:
         return best
 
     def _plan(self, points: int, runs: int, rank: int, normaliser: str) -> Plan:
-        return plan_of(self.stage, points, runs, rank, normaliser, self.request.level, self.request.confidence)
+        return _rehearsed(self.stage, points, runs, rank, normaliser, self.request.level, self.request.confidence)
 
 
 def _least_by_golden_section(value: Callable[[int], float], low: int, high: int) -> int:

@@ -63,7 +63,8 @@ class Rehearsal:
         mean, u = centre(self.prediction), difficulty(normaliser, self.prediction, runs)
         thresholds = self._thresholds(mean, u, points, runs, rank)
         nodes = np.quantile(thresholds, np.linspace(0.0, 1.0, _THRESHOLDS))
-        return np.interp(thresholds.ravel(), nodes, [self._mean_width(mean, t * u, runs, eta) for t in nodes])
+        ends = [lifted(mean, node * u, runs, eta) for node in nodes]
+        return np.interp(thresholds.ravel(), nodes, [float(np.mean(upper - lower)) for lower, upper in ends])
 
     def _thresholds(self, mean: FloatArray, u: FloatArray, points: int, runs: int, rank: int) -> FloatArray:
         """The score of the rank: quantiles of its distribution, a row for each possible f.
@@ -74,11 +75,6 @@ class Rehearsal:
         scores = np.sort(np.abs(counts / runs - mean) / u, axis=1)
         larger = betaincinv(rank, points - rank + 1, (np.arange(_ORDERS) + 0.5) / _ORDERS)
         return np.quantile(scores, 1.0 - larger, axis=1)
-
-    @staticmethod
-    def _mean_width(mean: FloatArray, reach: FloatArray, runs: int, eta: float) -> float:
-        lower, upper = lifted(mean, reach, runs, eta)
-        return float(np.mean(upper - lower))
 
 
 def rehearse(posterior: Posterior, seed: int) -> Rehearsal:

@@ -134,11 +134,7 @@ class PlanRequest:
     normaliser: str | None
     seed: int | None
     fewest: int  # points that the level needs
-
-    @property
-    def rank(self) -> None:
-        """The plan is to choose it."""
-        return
+    rank: None = None  # which the plan chooses
 
     @classmethod
     def of(

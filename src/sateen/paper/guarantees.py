@@ -27,7 +27,7 @@ from sateen.paper.reproduction import PaperRun
 from sateen.paper.tasks import prediction_content, prediction_from
 from sateen.pipeline import SILENT, Progress, stream_seed
 from sateen.pipeline.folder import read_checksummed, write_checksummed, write_json
-from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, Task, folder_task
+from sateen.pipeline.tasks import RunContext, Save, Task, folder_task
 
 __all__ = ["LEARNERS", "RUNS", "GuaranteeFigures"]
 
@@ -116,8 +116,9 @@ class GuaranteeFigures(PaperRun):
             raise st.InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(LEARNERS)}")
         if not learners or not runs or trainings < 1 or min(runs) < 1:
             raise st.InputError("a figure needs at least one learner, one number of runs, and one training")
-        super().__init__(folder, workers, progress)
         self.learners, self.runs, self.trainings, self.seed = tuple(learners), tuple(runs), trainings, seed
+        asked = {"learners": self.learners, "runs": self.runs, "trainings": trainings, "seed": seed}
+        super().__init__(folder, workers, progress, **asked)
 
     @cached_property
     def test(self) -> Task[st.Observations]:
@@ -145,11 +146,6 @@ class GuaranteeFigures(PaperRun):
     def stages(self) -> Mapping[str, Sequence[Task[object]]]:
         """All tasks: the test set, then the trainings side by side."""
         return {"test set": [self.test], "fits and calibrations": list(self.trained.values())}
-
-    @property
-    def rebuild(self) -> Rebuild:
-        """How another process gets the same tasks."""
-        return Rebuild(_rebuilt, (self.path, self.learners, self.runs, self.trainings, self.seed))
 
     def run(self) -> None:
         """Compute what is pending."""
@@ -222,12 +218,6 @@ class GuaranteeFigures(PaperRun):
             ]
             curves[learner] = {name: np.array([[one[name] for one in row] for row in rows]) for name in rows[0][0]}
         return curves
-
-
-def _rebuilt(path: Path, learners: tuple[str, ...], runs: tuple[int, ...], trainings: int, seed: int) -> Pipeline:
-    """The pipeline that another process asked for."""
-    figures = GuaranteeFigures(path, learners=learners, runs=runs, trainings=trainings, seed=seed, workers=1)
-    return figures.pipeline
 
 
 def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:

@@ -1,7 +1,7 @@
 """What the paper asks: the functions that are learned, the designs of their data sets, and how their truth is found.
 
 A question has a name: a … i and l are the paper's configurations, in the reading that its published figures come from
-(`paper/cases/variants.py`); r08/m2 is the second of the three random networks with eight rates. A configuration asks
+(`paper/cases/models.py`); r08/m2 is the second of the three random networks with eight rates. A configuration asks
 for one function, a network for three, which share all their runs.
 
 Training sets are numbered from 1 up. Sets with different numbers, and those of different questions, are independent of
@@ -16,10 +16,9 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 import sateen as st
-from sateen.paper.cases.configurations import CONFIGURATIONS
-from sateen.paper.cases.design import Design
+from sateen.paper.cases.configurations import CONFIGURATIONS, Design
+from sateen.paper.cases.models import unknown_name
 from sateen.paper.cases.random_ctmc import KINDS, property_of, random_network
-from sateen.paper.cases.variants import unknown_name
 from sateen.paper.published import DIMENSIONS
 from sateen.pipeline import stream_seed
 

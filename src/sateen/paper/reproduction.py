@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import sateen as st
-from sateen.paper.cases.variants import unknown_name
+from sateen.paper.cases.models import unknown_name
 from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
-from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, dimension_row, label, row
+from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, label, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
 from sateen.pipeline import SILENT, Progress, processors, write_text
@@ -35,9 +35,10 @@ _HOUR: Final = 3600.0
 
 
 class PaperRun(ABC):
-    """Tasks of the paper, whose files are in a folder beside its tables and figures."""
+    """Tasks of the paper, whose files are in a folder beside its tables and figures; `options` decide what they are."""
 
-    def __init__(self, folder: str | FilePath, workers: int | None, progress: Progress) -> None:
+    def __init__(self, folder: str | FilePath, workers: int | None, progress: Progress, **options: Hashable) -> None:
+        self.options = options
         self.path = FilePath(folder)
         self.folder = ResultFolder(self.path / _TASKS)
         self.workers, self.progress = workers, progress
@@ -49,15 +50,11 @@ class PaperRun(ABC):
     def stages(self) -> Mapping[str, Sequence[Task[object]]]:
         """All tasks by what is done, in the order in which they run."""
 
-    @property
-    @abstractmethod
-    def rebuild(self) -> Rebuild:
-        """How another process gets the same tasks."""
-
     @cached_property
     def pipeline(self) -> Pipeline:
-        """All tasks, finished or pending."""
-        return Pipeline(self.folder, tuple(task for some in self.stages.values() for task in some), self.rebuild)
+        """All tasks, finished or pending; another process gets the same from the same options."""
+        rebuild = Rebuild(_rebuilt, (type(self), self.path, tuple(self.options.items())))
+        return Pipeline(self.folder, tuple(task for some in self.stages.values() for task in some), rebuild)
 
     def forecast(self) -> dict[str, float]:
         """About how many seconds the pending tasks take, by what is done."""
@@ -154,11 +151,11 @@ class Reproduction(PaperRun):
         others = dict.fromkeys(learner for learner in learners if learner not in ALL_LEARNERS)
         for learner in others:
             st.make_learner(learner)  # an unknown one is refused now
-        super().__init__(folder, workers, progress)
-        self.questions = questions(parts, share)
         self.learners = (*(learner for learner in ALL_LEARNERS if learner in learners), *others)
         self.preset, self.seeds, self.first, self.share = preset, seeds, first, share
-        self.parts = tuple(parts)
+        asked = {"parts": tuple(parts), "preset": preset, "seeds": seeds, "first": first, "share": share}
+        super().__init__(folder, workers, progress, learners=self.learners, **asked)
+        self.questions = questions(parts, share)
 
     def numbers(self, question: Question) -> range:
         """The numbers of the training sets of a question."""
@@ -195,12 +192,6 @@ class Reproduction(PaperRun):
             "runs for calibrations": [each.held_out for each in every if each.held_out],
             "calibrations": [each.lift for each in every if each.lift],
         }
-
-    @property
-    def rebuild(self) -> Rebuild:
-        """How another process gets the same tasks."""
-        asked = (self.parts, self.path, self.preset, self.learners, self.seeds, self.first, self.share)
-        return Rebuild(_rebuilt, asked)
 
     def run(self) -> Findings:
         """Compute what is pending, and collect the findings."""
@@ -250,7 +241,7 @@ class Reproduction(PaperRun):
         for rates in DIMENSIONS:
             some = [each for each in networks if each.question.dimension == rates]
             for learner in self.learners if some else ():
-                yield dimension_row(rates, learner, *_fits(some, learner))
+                yield row(str(rates), learner, *_fits(some, learner))
 
     def _about(self) -> dict[str, object]:
         counts = {question.part: len(self.numbers(question)) for question in self.questions}
@@ -328,16 +319,6 @@ def _published() -> Mapping[str, Mapping[str, Mapping[int, tuple[float, None]]]]
     return published
 
 
-def _rebuilt(
-    parts: tuple[str, ...],
-    path: FilePath,
-    preset: str,
-    learners: tuple[str, ...],
-    seeds: int | None,
-    first: int,
-    share: float,
-) -> Pipeline:
+def _rebuilt(kind: Callable[..., PaperRun], path: FilePath, options: tuple[tuple[str, Hashable], ...]) -> Pipeline:
     """The pipeline that another process asked for."""
-    return Reproduction(
-        parts, path, preset=preset, learners=learners, seeds=seeds, first=first, share=share, workers=1
-    ).pipeline
+    return kind(folder=path, workers=1, **dict(options)).pipeline

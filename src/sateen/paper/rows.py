@@ -19,7 +19,6 @@ __all__ = [
     "Lift",
     "Row",
     "best_published",
-    "dimension_row",
     "half_width",
     "label",
     "row",
@@ -61,8 +60,8 @@ class Lift:
     confidence: float
     points: int
     runs: int
-    coverages: tuple[float, ...]
-    widths: tuple[float, ...]
+    coverages: Sequence[float]
+    widths: Sequence[float]
     p: float
 
     @property
@@ -141,31 +140,20 @@ def label(learner: str) -> str:
 
 
 def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
-    """The row of a configuration and a learner."""
-    columns = _columns(fits)
-    figures = {name: (min if name in _TIMES else fmean)(values) for name, values in columns.items()}
-    return Row(part, learner, len(fits), _kinds(fits), figures, _beside(TABLE_1[part].figures, learner), refused)
-
-
-def dimension_row(rates: int, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
-    """The row of a number of rates and a learner, over all data sets and trainings."""
-    columns = _columns(fits)
-    figures = {name: fmean(values) for name, values in columns.items()}
-    halves = {name: half_width(values) for name, values in columns.items()}
-    published = _beside({each: RANDOM[each][rates] for each in METHODS}, learner)
-    return Row(str(rates), learner, len(fits), _kinds(fits), figures, published, refused, halves)
-
-
-def _columns(fits: Sequence[Fit]) -> dict[str, list[float]]:
-    """The values of every figure that all fits have; none without a fit."""
+    """The row of a part and a learner, over all data sets and trainings."""
     columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
     columns |= {name: [getattr(fit, name) for fit in fits] for name in _TIMES}
-    return {name: values for name, values in columns.items() if values and None not in values}
-
-
-def _beside(known: Mapping[Method, Figures], learner: str) -> Figures:
-    """The published figures that a learner stands beside."""
-    return next((figures for method, figures in known.items() if method == learner), best_published(known))
+    columns = {name: values for name, values in columns.items() if values and None not in values}  # that all fits have
+    if part in TABLE_1:
+        known, halves = TABLE_1[part].figures, {}
+        figures = {name: (min if name in _TIMES else fmean)(values) for name, values in columns.items()}
+    else:
+        known = {method: RANDOM[method][int(part)] for method in METHODS}
+        figures = {name: fmean(values) for name, values in columns.items()}
+        halves = {name: half_width(values) for name, values in columns.items()}
+    published = next((each for method, each in known.items() if method == learner), best_published(known))
+    kinds = tuple(dict.fromkeys(fit.kind for fit in fits))
+    return Row(part, learner, len(fits), kinds, figures, published, refused, halves)
 
 
 def best_published(known: Mapping[Method, Figures]) -> Figures:
@@ -192,7 +180,3 @@ def half_width(values: Sequence[float]) -> float | None:
 
     count = len(values)
     return float(stdtrit(count - 1, 0.975)) * stdev(values) / count**0.5 if count > 1 else None
-
-
-def _kinds(fits: Sequence[Fit]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(fit.kind for fit in fits))

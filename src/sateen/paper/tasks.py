@@ -184,16 +184,12 @@ class _Maker:
             content = asdict(replace(chosen, seconds=0.0))  # which depends on the machine
             return lambda file: write_checksummed(file, content)
 
-        def read_plan(file: FilePath) -> st.Plan:
-            content = read_checksummed(file)
-            return st.Plan(**{**content, "likely": tuple(content["likely"])})
-
         plan = folder_task(
             self.folder,
             f"plan {name} {number}",
             {**promise, "budget": budget},
             make_plan,
-            read=read_plan,
+            read=lambda file: st.Plan.from_content(read_checksummed(file)),
             needs=(fit,),
             stage="plans of calibrations",
             parallel=True,
@@ -224,16 +220,12 @@ class _Maker:
             content = asdict(_calibrations(_posterior(fit), held_out.value(), plan.value(), points, truth))
             return lambda file: write_checksummed(file, content)
 
-        def read_lift(file: FilePath) -> Lift:
-            content = read_checksummed(file)
-            return Lift(**{**content, "coverages": tuple(content["coverages"]), "widths": tuple(content["widths"])})
-
         lift = folder_task(
             self.folder,
             f"lift {name} {number}",
             promise,
             make_lift,
-            read=read_lift,
+            read=lambda file: Lift(**read_checksummed(file)),
             needs=(fit, plan, held_out, tasks.truth),
             stage="calibrations",
             seconds=LIFT_SECONDS,
@@ -328,5 +320,5 @@ def _calibrations(
         band = st.calibrate(posterior, held_out, plan=plan, normaliser=plan.normaliser).predict(points)
         coverages.append(float(np.mean((band.lower <= truth) & (truth <= band.upper))))
         widths.append(float(band.width.mean()))
-    lift = Lift(_LEVEL, _CONFIDENCE, plan.points, plan.runs, tuple(coverages), tuple(widths), 1.0)
+    lift = Lift(_LEVEL, _CONFIDENCE, plan.points, plan.runs, coverages, widths, 1.0)
     return replace(lift, p=float(binom.sf(lift.failures - 1, len(coverages), 1 - _CONFIDENCE)))

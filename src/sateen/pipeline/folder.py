@@ -156,7 +156,7 @@ class ResultFolder:
         except OSError as error:
             raise StoreError(f"cannot write {file}: {error.strerror or error}\n  {_REMEDY}") from None
         except InputError as error:
-            if not error.message.startswith("cannot write"):
+            if not isinstance(error.__cause__, OSError):
                 raise
             raise StoreError(f"{error}\n  {_REMEDY}") from None
 

@@ -4,7 +4,8 @@ A task knows its file before anything runs: the name ends in the task's `key`, a
 result, which are its inputs, the keys of the tasks it needs, and the version of sateen. Times, workers and comments
 have no part in it. So what is pending is known at once, and a run that was killed goes on with what is not there.
 Later tasks read the files of earlier ones, never their memory: a run that was interrupted and one that was not see the
-same bits.
+same bits. Tasks that run side by side do so in worker processes, which end when the process that called them does,
+however that ends.
 
     def make(context):                      # computes, and returns what writes the file
         content = {"sum": sum(numbers)}
@@ -21,28 +22,38 @@ same bits.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path as FilePath
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from sateen.core.errors import SateenError
 from sateen.core.fingerprints import fingerprint
 from sateen.core.interrupts import heeding_interrupts
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, Progress, working
 from sateen.core.text import duration_text
 from sateen.core.threads import on_one_thread, processors
 from sateen.core.version import VERSION
 from sateen.pipeline.folder import CachedFile, ResultFolder
-from sateen.pipeline.workers import side_by_side
 
 __all__ = ["Outcome", "Pipeline", "Rebuild", "RunContext", "Save", "State", "Task", "folder_task", "tell"]
 
 _Value_co = TypeVar("_Value_co", covariant=True)
+_Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
 State: TypeAlias = Literal["reused", "computed", "pending"]
 Save: TypeAlias = "Callable[[FilePath], None]"  # writes the task's file, once it is certain that nothing cut it short
 _CHECKPOINT: Final = ".checkpoint"
@@ -218,14 +229,19 @@ class _Run:
         self.stage_seconds: dict[str, float] = {}
 
     def run(self) -> Outcome:
+        rebuild, processes = self.pipeline.rebuild, self.workers or processors()
+
+        def asked(task: Task[object]) -> tuple[object, ...]:
+            return rebuild, task.name, task.key
+
         self._reuse()
         for task in self.pipeline.tasks:
             if task.name not in self.pending:
                 continue
             start = time.perf_counter()
-            batch = [each for each in self.pending.values() if self._is_ready(each)] if task.parallel else []
-            if min(self.workers or processors(), len(batch)) > 1 and self.pipeline.rebuild is not None:
-                self._side_by_side(batch, self.pipeline.rebuild)
+            batch = self._ready() if task.parallel else []
+            if min(processes, len(batch)) > 1 and rebuild is not None:
+                side_by_side(_compute_elsewhere, batch, asked, processes=processes, began=self._begin, ended=self._end)
             else:
                 self._alone(task)
             passed = time.perf_counter() - start
@@ -243,9 +259,10 @@ class _Run:
             shown = ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names):,} results of {stage}"
             tell(self.progress, f"{shown}: reused")
 
-    def _is_ready(self, task: Task[object]) -> bool:
-        """Whether a parallel task can run now."""
-        return task.parallel and all(need.name not in self.pending for need in task.needs)
+    def _ready(self) -> list[Task[object]]:
+        """The parallel tasks that can run now; the longest first, so that none is left alone at the end for long."""
+        ready = (task for task in self.pending.values() if not any(need.name in self.pending for need in task.needs))
+        return sorted((task for task in ready if task.parallel), key=lambda task: -task.seconds)
 
     def _alone(self, task: Task[object]) -> None:
         together = [each for each in self.pending.values() if each.group == task.group] if task.group else [task]
@@ -253,18 +270,6 @@ class _Run:
         seconds = self.pipeline.compute(task, self.workers, self.progress)
         for each in together:
             self._end(each, seconds)
-
-    def _side_by_side(self, batch: Sequence[Task[object]], rebuild: Rebuild) -> None:
-        processes = self.workers or processors()
-        tasks = sorted(batch, key=lambda task: -task.seconds)  # so that none is left alone at the end for long
-        side_by_side(
-            _compute_elsewhere,
-            tasks,
-            lambda task: (rebuild, task.name, task.key),
-            processes=processes,
-            began=self._begin,
-            ended=self._end,
-        )
 
     def _begin(self, *tasks: Task[object]) -> None:
         self.begun += len(tasks)
@@ -288,12 +293,9 @@ class _Run:
 
 def tell(progress: Progress, text: str) -> None:
     """Say one thing to a watcher, as a piece of work of its own."""
-    progress.start(text.partition(":")[0], 1, "task")
-    try:
+    with working(progress, text.partition(":")[0], 1, "task"):
         progress.note(text)
         progress.advance(1)
-    finally:
-        progress.finish()
 
 
 def _clear(task: Task[object]) -> None:
@@ -314,3 +316,78 @@ def _compute_elsewhere(rebuild: Rebuild, name: str, key: str) -> float:
 @cache
 def _rebuilt(rebuild: Rebuild) -> Pipeline:
     return rebuild.function(*rebuild.arguments)
+
+
+def side_by_side(
+    work: Callable[..., _Value],
+    items: Sequence[_Item],
+    arguments: Callable[[_Item], tuple[object, ...]],
+    *,
+    processes: int,
+    began: Callable[[_Item], None],
+    ended: Callable[[_Item, _Value], None],
+) -> None:
+    """Call `work(*arguments(item))` for every item, in so many processes, beginning in the order of the items.
+
+    `work` is a function of a module. `ended` gets what it returned. An error of one, or Ctrl-C, ends all.
+    """
+    waiting = list(reversed(items))
+    running: dict[Future[_Value], _Item] = {}
+    with _processes(min(processes, len(items))) as pool:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                item = waiting.pop()
+                began(item)
+                with _without_main():
+                    running[pool.submit(work, *arguments(item))] = item
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                ended(running.pop(done), done.result())
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """New processes; they end at once, in the midst of their work, if the block fails."""
+    context = multiprocessing.get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(theirs, os.getcwd()))
+    try:
+        yield pool
+    except BrokenProcessPool:
+        ours.close()
+        raise SateenError(
+            "a worker process exited unexpectedly; the system may have been short of memory\n"
+            "  run the same again with fewer workers: what is finished is kept"
+        ) from None
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()
+        theirs.close()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """No main module while a process starts. It would run the user's script again, up to this very call."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _begin_worker(caller: Connection, folder: str) -> None:
+    """Work in the caller's folder, leave Ctrl-C to it, and end with it: its end of the pipe closes when it wants that,
+    and when it dies."""
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
+
+
+def _end_with(caller: Connection) -> None:
+    try:
+        caller.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(1)

@@ -19,7 +19,7 @@ from sateen.plot.style import (
     POINTS_DRAWN_AS_LINES,
     caption,
     dress,
-    label_axis,
+    label_plane,
     new_axes,
 )
 from sateen.report.data import Json
@@ -47,15 +47,13 @@ def _band(guarantee: Predictor, train: Observations) -> Any:
 
 def _widths(guarantee: Predictor, train: Observations) -> Any:
     axes = new_axes(6.0, 4.8)
-    dress(axes)
     predicted = guarantee.predict(train.space.grid(_MAP))
     across, up = (predicted.points.theta[:, column].reshape(_MAP, _MAP) for column in (0, 1))
     table = predicted.width.reshape(_MAP, _MAP)
     shape = axes.pcolormesh(across, up, table, cmap="magma", vmin=0.0, shading="gouraud", rasterized=True)
     many = len(train) > POINTS_DRAWN_AS_LINES
     axes.scatter(train.theta[:, 0], train.theta[:, 1], s=2.0, color=COLOURS[5], linewidths=0, rasterized=many)
-    for which, (name, range_) in zip("xy", train.space.ranges.items(), strict=True):
-        label_axis(axes, which, name, range_)
+    label_plane(axes, train.space)
     bar = axes.figure.colorbar(shape, ax=axes)
     bar.set_label("width of the guaranteed interval", fontsize=FONT_SIZE)
     caption(axes, f"Dots: training points. Interval: {predicted.claim}.")

@@ -1,12 +1,22 @@
-"""From a Result to its report: what the page says, what it draws, and the same pictures for papers."""
+"""From a Result to its report: what the page says, what it draws, and the same pictures for papers.
+
+The page is one HTML file that needs nothing else, neither a network nor another file. A template is filled with plain
+data; what comes from the user is text in it, never markup and never code. The pictures are drawn in the browser, from
+data that stands in the page, by plotly.js, which stands in it too. A policy in the page lets only these scripts run, by
+their hashes, and lets nothing be fetched.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -22,13 +32,23 @@ from sateen.core.space import Range
 from sateen.core.text import percent
 from sateen.core.types import File
 from sateen.files.atomic import write_text
-from sateen.report.coverage import coverage_data
-from sateen.report.data import Json, function_data, interval_label, parameters_that_matter, run_data
-from sateen.report.page import render
+from sateen.report.data import Json, coverage_data, function_data, interval_label, parameters_that_matter, run_data
 from sateen.study.result import PropertyResult, Result
 
-__all__ = ["Example", "examples", "report_stamp", "save_figures", "update_report", "write_report"]
+__all__ = ["Example", "examples", "render", "report_stamp", "save_figures", "update_report", "write_report"]
 
+STAMP: Final = "sateen-stamp"  # the name of the <meta> that says what the page was made from
+_TEMPLATE: Final = "report.html.jinja"
+_SCRIPT: Final = "report.js"
+_STYLE: Final = "report.css"
+# What would end a script, or a line of one, inside HTML.
+_HARMLESS: Final[dict[str, str | int | None]] = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
 _HEAD: Final = 512  # bytes of a page, among which is its stamp
 _MOST_JUMPS: Final = 2_000_000  # in runs that are replayed until one has the wanted verdict
@@ -152,13 +172,7 @@ def _contents(result: Result) -> tuple[Json, Json]:
         "seed": result.seed,
         "sateen": result.content["sateen"],
         "properties": sections,
-        "space": [
-            (
-                name,
-                f"{value:g}" if isinstance(value, float) else f"{value.low:g} to {value.high:g}, {value.scale} scale",
-            )
-            for name, value in result.space.parameters
-        ],
+        "space": [(name, _range(value)) for name, value in result.space.parameters],
         "varies": bool(result.space.names),
         "model": result.model,
         "callable": "callable" in result.content["question"],
@@ -325,3 +339,41 @@ def _drawn(result: Result, answer: PropertyResult) -> Iterator[tuple[str, Any]]:
         yield "coverage", report_figures.coverage(covered)
     for kind, example in examples(result, answer).items():
         yield kind, figures.path_with_explanation(example.path, example.explanation)
+
+
+def render(page: Mapping[str, object], drawn: Mapping[str, object], *, stamp: str = "") -> str:
+    """The page as text: `page` is what its words say, `drawn` the data of its pictures, by the id of their section."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    library, script = get_plotlyjs(), _text(_SCRIPT)
+    # A script is hashed as the browser will see it: with its line ends made one kind.
+    scripts = [text.replace("\r\n", "\n") for text in (library, script)]
+    environment = Environment(
+        loader=FunctionLoader(_text), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(_TEMPLATE).render(
+        page=page,
+        stamp=stamp,
+        stamp_name=STAMP,
+        style=Markup(_text(_STYLE)),
+        library=Markup(scripts[0]),
+        script=Markup(scripts[1]),
+        hashes=Markup(" ".join(f"'sha256-{_hash(text)}'" for text in scripts)),
+        data=Markup(_data(drawn)),
+    )
+
+
+def _data(drawn: Mapping[str, object]) -> str:
+    """JSON that can stand inside a script element whatever texts are in it."""
+    text = json.dumps(drawn, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(str.maketrans(_HARMLESS))
+
+
+def _text(name: str) -> str:
+    return files("sateen.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,6 +1,6 @@
 """The paper's ten configurations: which model, what varies, what is asked, and how much data.
 
-A configuration is read in one of two variants (`variants.py`): `paper-data`, which its published figures come from, is
+A configuration is read in one of two variants (`models.py`): `paper-data`, which its published figures come from, is
 the one it begins with; `.variant("as-stated")` is the same experiment as the paper prints it.
 
 >>> e = configuration("e")
@@ -17,16 +17,58 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+import numpy as np
+
 import sateen as st
-from sateen.paper.cases.design import Design
-from sateen.paper.cases.models import lacz, phosphorelay, sir
-from sateen.paper.cases.variants import VARIANTS, Case, Variant, in_variant, unknown_name
+from sateen.paper.cases.models import VARIANTS, Case, Variant, in_variant, lacz, phosphorelay, sir, unknown_name
 from sateen.paper.published import TABLE_1, Published
 
-__all__ = ["CONFIGURATIONS", "CaseName", "Configuration", "configuration"]
+__all__ = ["CONFIGURATIONS", "CaseName", "Configuration", "Design", "configuration"]
 
 CaseName: TypeAlias = Literal["sir", "lacz", "phosphorelay"]
 _CASES: Final[Mapping[CaseName, Case]] = {"sir": sir, "lacz": lacz, "phosphorelay": phosphorelay}
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """`points` parameter values, on a grid with as many per axis or in a Latin hypercube, and `runs` at each.
+
+    Both spread evenly on the scale of each range.
+
+    >>> square = Design("grid", points=2500, runs=50)
+    >>> len(square.draw(st.Space(beta=(0, 1), gamma=(0, 1)))), square.total
+    (2500, 125000)
+    """
+
+    kind: Literal["grid", "latin"]
+    points: int
+    runs: int
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("grid", "latin"):
+            raise unknown_name(f"{self.kind!r} is no kind of design", str(self.kind), ("grid", "latin"))
+        if min(self.points, self.runs) < 1:
+            raise st.InputError(f"a design has points and runs, not {self.points} points of {self.runs} runs")
+
+    @property
+    def total(self) -> int:
+        """The number of runs in all."""
+        return self.points * self.runs
+
+    def per_axis(self, dimension: int) -> int:
+        """How many values a grid of so many dimensions has on each axis."""
+        count = round(float(self.points ** (1 / dimension)))
+        if count**dimension != self.points:
+            raise st.InputError(f"{self.points} points make no grid of dimension {dimension} with as many on each axis")
+        return count
+
+    def draw(self, space: st.Space, seed: int | np.random.SeedSequence | None = None) -> st.Points:
+        """The points in `space`. A grid is the same for every seed, and needs none; a Latin hypercube needs one."""
+        if self.kind == "grid":
+            return space.grid(self.per_axis(space.dimension))
+        if seed is None:
+            raise st.InputError("a Latin hypercube is drawn at random; give it a seed, seed=1")
+        return space.latin(self.points, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +110,6 @@ class Configuration:
     def space(self) -> st.Space:
         """The parameters that vary, and those that the configuration fixes."""
         return self.spaces[self.reading]
-
-    def training_points(self, seed: int | None = None) -> st.Points:
-        """The parameter values of the training set; a grid needs no seed."""
-        return self.train.draw(self.space, seed)
-
-    def test_points(self, seed: int | None = None) -> st.Points:
-        """The parameter values of the test set; a grid needs no seed, and a Latin hypercube another than training."""
-        return self.test.draw(self.space, seed)
 
 
 def configuration(name: str) -> Configuration:

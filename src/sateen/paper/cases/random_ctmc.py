@@ -23,18 +23,16 @@ found after finitely many steps.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path as FilePath
 from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 import sateen as st
-from sateen.paper.cases.design import Design
+from sateen.paper.cases.configurations import Design
 
 __all__ = [
     "FORMS",
@@ -44,7 +42,6 @@ __all__ = [
     "Exchange",
     "Kind",
     "Observe",
-    "PinnedNetwork",
     "RandomNetwork",
     "Reaction",
     "all_can_fire",
@@ -52,7 +49,6 @@ __all__ = [
     "candidates",
     "informative",
     "informative_properties",
-    "pinned",
     "property_of",
     "propose",
     "random_network",
@@ -102,14 +98,6 @@ class RandomNetwork:
     def test(self) -> Design:
         """100 points for each dimension, with 1000 runs each."""
         return Design("latin", 100 * self.space.dimension, 1000)
-
-    def training_points(self, seed: int) -> st.Points:
-        """The parameter values of the training set."""
-        return self.train.draw(self.space, seed)
-
-    def test_points(self, seed: int) -> st.Points:
-        """The parameter values of the test set; give it another seed than training."""
-        return self.test.draw(self.space, seed)
 
 
 def random_network(reactions: int, seed: int) -> RandomNetwork:
@@ -293,7 +281,7 @@ def informative(network: RandomNetwork, formula: st.Formula, seed: int, *, obser
 
         lambda *what, **how: sateen.observe(*what, **how, max_events=MAX_EVENTS).satisfied
     """
-    points = network.training_points(seed)[:LOOKED_AT]
+    points = network.train.draw(network.space, seed)[:LOOKED_AT]
     (run_seed,) = np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1).tolist()
     counts = observe(network.model, formula, points, runs=network.train.runs, seed=run_seed)
     return bool(np.ptp(counts) > 0)
@@ -311,57 +299,3 @@ def informative_properties(
         return next((each for each in shuffled if informative(network, each, seed, observe=observe)), None)
 
     return tuple(map(first, KINDS))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PinnedNetwork:
-    """A random network that is kept in a file, with what many runs of it gave.
-
-    `satisfied` is a read-only table of counts, a row for each of `properties` and a column for each of `points`, out
-    of `runs` runs, each of at most `max_events` events.
-    """
-
-    model: st.Model
-    properties: tuple[st.Formula, ...]
-    points: st.Points
-    satisfied: IntArray
-    runs: int
-    max_events: int
-
-    @property
-    def frequency(self) -> npt.NDArray[np.float64]:
-        """The share of runs that satisfy each property at each point."""
-        return self.satisfied / self.runs
-
-
-def pinned(folder: str | FilePath, reactions: int) -> PinnedNetwork:
-    """The network with so many reactions that is kept in `folder`, in the file r02_m1.json, r03_m1.json and so on."""
-    file = FilePath(folder) / f"r{reactions:02d}_m1.json"
-    if not file.is_file():
-        there = ", ".join(sorted(other.name for other in file.parent.glob("r*_m1.json"))) or "no such file"
-        raise st.InputError(f"{file} does not exist; the folder has {there}")
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        low, high = content["space"]
-        names = [f"k{place}" for place in range(1, content["dimension"] + 1)]
-        space = st.Space(dict.fromkeys(names, st.Range(low, high, scale="log")))
-        properties = tuple(st.stl(content["properties"][kind]) for kind in KINDS)
-        satisfied = np.array([content["satisfied"][kind] for kind in KINDS], dtype=np.int64)
-        network = PinnedNetwork(
-            st.Model.parse(content["model"]),
-            properties,
-            space.points(content["theta"]),
-            satisfied,
-            int(content["truth_runs"]),
-            MAX_EVENTS,
-        )
-    except KeyError as error:
-        raise st.InputError(f"{file} has no entry {error}; it is not a pinned network") from None
-    except (TypeError, ValueError) as error:
-        raise st.InputError(f"{file} is not a pinned network: {error}") from error
-    if satisfied.shape != (len(KINDS), len(network.points)):
-        raise st.InputError(f"{file} has counts of shape {satisfied.shape} for {len(network.points)} points")
-    if satisfied.min() < 0 or satisfied.max() > network.runs:
-        raise st.InputError(f"{file} has counts outside 0 to {network.runs}, its number of runs")
-    satisfied.setflags(write=False)
-    return network
