@@ -34,7 +34,6 @@ from sateen.guarantee.plan import Plan
 from sateen.pipeline.folder import CachedFile, ResultFolder, read_json, write_json
 from sateen.pipeline.tasks import Outcome, Task, tell
 from sateen.study.findings import REFITTED, is_refitted
-from sateen.study.planning import plan_from_content
 from sateen.study.spec import StudySpec
 from sateen.study.stages import PropertyTasks, StudyTasks, load_guarantee, load_posterior, study_tasks
 
@@ -204,7 +203,7 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
         posteriors=MappingProxyType(posteriors),
         guarantee=guarantee,
         guaranteed=None if guaranteed is None else content["of"],
-        plan=None if content["plan"] is None else plan_from_content(content["plan"]),
+        plan=None if content["plan"] is None else Plan.from_content(content["plan"]),
         error_bound=None if bound is None else ErrorBound(**{**bound, "claim": Claim.from_content(bound["claim"])}),
         scores=MappingProxyType({each: Score(**one["score"]) for each, one in learners.items() if one["score"]}),
         guarantee_score=Score(**guaranteed["score"]) if guaranteed and guaranteed["score"] else None,

@@ -158,9 +158,9 @@ def load_guarantee(file: FilePath) -> Guarantee:
 
 
 def _load_plans(file: FilePath) -> dict[str, Plan]:
-    from sateen.study.planning import plan_from_content
+    from sateen.guarantee.plan import Plan
 
-    return {name: plan_from_content(content) for name, content in read_checksummed(file).items()}
+    return {name: Plan.from_content(content) for name, content in read_checksummed(file).items()}
 
 
 @dataclass(frozen=True, slots=True)
