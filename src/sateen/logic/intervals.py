@@ -39,16 +39,7 @@ def switches(positions: Switches, truth: Sequence[bool], count: int, out: Room) 
 
     `truth[i]` holds from `positions[i]` on. Where positions are equal, the last one wins.
     """
-    size = 0
-    inside = False
-    for i in range(count):
-        if i + 1 < count and positions[i + 1] == positions[i]:
-            continue  # a value that lasts no time is never seen
-        if truth[i] != inside:
-            out[size] = positions[i]
-            size += 1
-            inside = not inside
-    return size
+    return bit_switches(positions, truth, 0, count, out)
 
 
 def bit_switches(positions: Switches, bits: Sequence[float], bit: int, count: int, out: Room) -> int:
@@ -57,7 +48,7 @@ def bit_switches(positions: Switches, bits: Sequence[float], bit: int, count: in
     inside = False
     for i in range(count):
         if i + 1 < count and positions[i + 1] == positions[i]:
-            continue
+            continue  # a value that lasts no time is never seen
         if ((int(bits[i]) >> bit) & 1 == 1) != inside:
             out[size] = positions[i]
             size += 1
