@@ -111,16 +111,12 @@ class Ledger:
         """How many runs of each point are entered."""
         if self.done == self.total:
             return self.runs
-        edges = np.array([edge for span in self._done for edge in span], np.int64)
-        lengths = np.concatenate([[0], np.cumsum(edges[1::2] - edges[::2])])
-
-        def entered(place: IntArray) -> IntArray:
-            """How many runs before a place are entered."""
-            begun = np.searchsorted(edges[::2], place)
-            over = np.maximum(edges[1::2][begun - 1] - place, 0) if len(edges) else np.zeros_like(place)
-            return np.asarray(lengths[begun] - np.where(begun > 0, over, 0))
-
-        return entered(self._ends) - entered(self._ends - self.runs)
+        # How many runs before a place are entered grows along the spans, and stays between them.
+        edges = np.array([0, *(edge for span in self._done for edge in span)], np.int64)
+        lengths = np.diff(edges, prepend=0)
+        lengths[1::2] = 0
+        entered = np.interp(np.concatenate([[0], self._ends]), edges, np.cumsum(lengths))
+        return np.asarray(np.diff(entered), np.int64)
 
     def _points(self, first: int, stop: int) -> slice:
         low, high = np.searchsorted(self._ends, [first, stop - 1], side="right").tolist()

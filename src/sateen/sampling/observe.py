@@ -27,10 +27,9 @@ from sateen.core.types import File
 from sateen.core.version import VERSION
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
-from sateen.sampling.blackbox import BlackBox, Function, name_of
 from sateen.sampling.campaign import FIRST_SIZE, Campaign, Pace
 from sateen.sampling.ledger import Ledger
-from sateen.sampling.source import Simulated, Source, relevant
+from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
 __all__ = ["ObserveOptions", "observe", "observe_held_out"]

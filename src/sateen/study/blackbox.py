@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sateen.core.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from sateen.sampling.blackbox import Function
+    from sateen.sampling.source import Function
 
 __all__ = ["find_function"]
 
