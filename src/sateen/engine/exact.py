@@ -225,22 +225,26 @@ def _phases(
     instants = sorted({*question.instants, *begins})
     stops = (*instants[1:], math.inf)
     entries: _Entries = {rest: np.arange(len(regimes[0].chain)) == 0}
-    spans: list[tuple[int, _Groups, _Passage]] = []
+    spans: list[tuple[int, _Groups, list[tuple[_Group, Node, IntArray, IntArray]]]] = []
     for start, stop in zip(instants, stops, strict=True):
         place = bisect_right(begins, start) - 1
         groups = products[place].reached(entries, Moment(start, False))
         crosses = place + 1 < len(begins) and begins[place + 1] == stop
-        passage = _Passage(products[place + crosses], regimes[place].onward if crosses else None, Moment(stop, True))
-        spans.append((place, groups, passage))
-        entries = passage.entered(groups)
+        product = products[place + crosses]
+        moves = _passage(groups, product, regimes[place].onward if crosses else None, Moment(stop, True))
+        spans.append((place, groups, moves))
+        entries = {}
+        for _, other, _, states in moves:
+            if other not in _SINKS:
+                entries[other] = entries.get(other, False) | product.mask(states)
         if not entries:
             break
     phases = []
     followings = [groups for _, groups, _ in spans[1:]]
-    for start, stop, (place, groups, passage), following in zip(
-        instants, stops, spans, (*followings, {}), strict=False
-    ):
-        onward = passage.onward(groups, following)
+    for start, stop, (place, groups, moves), following in zip(instants, stops, spans, (*followings, {}), strict=False):
+        onward = np.arange(_size(groups))
+        for group, other, chosen, states in moves:
+            onward[group.first + chosen] = _places(following, other, states)
         phases.append(_Phase(place, stop - start, _size(groups), *products[place].edges(groups), onward))
     return spans[0][1][rest].first, tuple(phases)
 
@@ -333,36 +337,19 @@ class _Product:
         return mask
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Passage:
-    """The instant that ends a span: into which product, and to which of its states, if not to the same."""
+def _passage(
+    groups: _Groups, product: _Product, onto: IntArray | None, moment: Moment
+) -> list[tuple[_Group, Node, IntArray, IntArray]]:
+    """The instant that ends a span: for each group and each rest after it, which states lead there, and to which.
 
-    product: _Product
-    states: IntArray | None
-    moment: Moment
-
-    def entered(self, groups: _Groups) -> _Entries:
-        """The undecided pairs after the instant."""
-        entries: _Entries = {}
-        for rest, group in groups.items():
-            for other, _, states in self._parted(rest, group):
-                if other not in _SINKS:
-                    entries[other] = entries.get(other, False) | self.product.mask(states)
-        return entries
-
-    def onward(self, groups: _Groups, following: _Groups) -> IntArray:
-        """For every pair, its place after the instant."""
-        places = np.arange(_size(groups))
-        for rest, group in groups.items():
-            for other, chosen, states in self._parted(rest, group):
-                places[group.first + chosen] = _places(following, other, states)
-        return places
-
-    def _parted(self, rest: Node, group: _Group) -> Iterator[tuple[Node, IntArray, IntArray]]:
-        """Which of the group's states lead to each rest, and to which states of the product."""
-        states = group.states if self.states is None else self.states[group.states]
-        for other, chosen in self.product.parted(self.product.after(rest, self.moment), states):
-            yield other, chosen, states[chosen]
+    The states after it are those of the product; `onto` maps the group's states to them, if they are not the same.
+    """
+    moves = []
+    for rest, group in groups.items():
+        states = group.states if onto is None else onto[group.states]
+        for other, chosen in product.parted(product.after(rest, moment), states):
+            moves.append((group, other, chosen, states[chosen]))
+    return moves
 
 
 def _size(groups: _Groups) -> int:

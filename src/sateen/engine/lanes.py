@@ -7,7 +7,7 @@ from typing import Final
 
 from sateen.core.errors import FormulaError
 from sateen.engine.algebra import Logged
-from sateen.engine.questions import Flat, Operator, flat, present_atoms
+from sateen.engine.questions import Operator, flat, present_atoms
 from sateen.engine.rates import Moving, safe_rate
 from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling, in_order, is_condition
 from sateen.logic.formula import Formula
@@ -34,11 +34,9 @@ class Lanes:
         self.fixed_parts: dict[Expression, str] = {}
         self.counts = frozenset(model.species)
         self.moving = Moving(self.counts, self.local, self.fixed)
-        self.flats: list[Flat | None] = [flat(formula) for formula in self.formulas]
-        self.operators: list[Operator] = list(
-            dict.fromkeys(each for form in self.flats if form for each in form.operators)
-        )
-        self.nested = [index for index, form in enumerate(self.flats) if form is None]
+        self.operators: list[Operator] = []  # of all flat formulas
+        self.verdicts = [flat(formula, self.operators) for formula in self.formulas]
+        self.nested = [index for index, verdict in enumerate(self.verdicts) if verdict is None]
         self.logged = Logged(tuple(self.formulas[index] for index in self.nested))
         trusted = frozenset(variable.name for variable in model.variables if self._is_count(variable))
         safe = [safe_rate(transition.rate, self.counts, trusted) for transition in model.transitions]

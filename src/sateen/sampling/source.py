@@ -1,4 +1,10 @@
-"""What makes runs: the protocol of a source, a model with its engine, and a Python callable."""
+"""What makes runs: a model with its engine, or a Python callable. Both travel to other processes.
+
+`size` says how many formulas are decided on each run, and `reasons` why a run may stay undecided. `count` gives the
+tally of every item (point index, first run, number of runs), each under its row of `theta`; `interruptible_soon` says
+that it is soon over, so that Ctrl-C can wait for it, and `needs_compile` that the first run has to wait for a compiler.
+`identity` is all that decides what a run comes to, beside the point and the seed, as JSON represents it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -33,35 +39,6 @@ __all__ = ["BlackBox", "Function", "Simulated", "Source", "name_of", "relevant"]
 Function: TypeAlias = "Callable[[dict[str, float], np.random.Generator], object]"
 _SHORT, _FAILED = range(2)  # the places of the reasons
 _HOPELESS: Final = 20  # runs that all failed, and nothing else, are enough
-
-
-class Source(Protocol):
-    """What makes runs: a model with its engine, or a black box. It travels to other processes."""
-
-    @property
-    def size(self) -> int:
-        """How many formulas are decided on each run."""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why a run may stay undecided."""
-
-    @property
-    def interruptible_soon(self) -> bool:
-        """Whether a chunk is soon over, so that Ctrl-C can wait for it."""
-
-    @property
-    def needs_compile(self) -> bool:
-        """Whether the first run has to wait for a compiler."""
-
-    def count(self, theta: FloatArray, items: IntArray) -> Tally:
-        """The tally of every item (point index, first run, number of runs), each under its row of `theta`."""
-
-    def identity(self) -> dict[str, object]:
-        """All that decides what a run comes to, beside the point and the seed, as JSON represents it."""
-
-    def raise_if_hopeless(self, ledger: Ledger) -> None:
-        """Raise if what is counted so far shows that going on is useless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +233,9 @@ class BlackBox:
             problem = f"{name} decides by itself, so a formula has nothing to decide"
             raise InputError(problem, argument="formula", remedy="give {formula=None}")
         return [verdict]
+
+
+Source: TypeAlias = Simulated | BlackBox
 
 
 def name_of(function: Function) -> str:
