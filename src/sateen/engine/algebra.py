@@ -61,9 +61,7 @@ class Logged:
             if not isinstance(node, Truth) and condition not in self.conditions:
                 self.conditions.append(condition)
         elif isinstance(node, Atom):
-            for name in node.comparison.names:
-                if name not in self.delayed:
-                    self.delayed.append(name)
+            self.delayed += [name for name in node.comparison.names if name not in self.delayed]
         else:
             for child in node.children:
                 self._gather(child)

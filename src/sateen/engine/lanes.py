@@ -43,7 +43,9 @@ class Lanes:
         self.coefficients = tuple(each for form in safe if form for each in form)
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
-        self.doubted_sides = [side for formula in formulas for side in _partial_sides(formula)]
+        # Delayed sides are checked with their log.
+        present = [side for formula in formulas for atom in present_atoms(formula) for side in atom.operands]
+        self.doubted_sides = [side for side in present if _partial(side)]
         self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides or model.events)
         self.tracked = self._tracked()
 
@@ -149,10 +151,6 @@ class Lanes:
         return [name for name in self.model.species if name in read]
 
 
-def _partial_sides(formula: Formula) -> list[Expression]:
-    """The sides of a formula's atoms that some state may leave undefined; delayed ones are checked with their log."""
-    return [side for atom in present_atoms(formula) for side in atom.operands if _partial(side)]
-
-
 def _partial(side: Expression) -> bool:
+    """Whether some state may leave a side of an atom undefined."""
     return any(isinstance(node, Operation) and node.symbol in _PARTIAL for node in in_order(side))
