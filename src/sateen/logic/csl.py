@@ -190,16 +190,14 @@ class _Reader:
         if refusal := refused_operator(item):
             raise FormulaError(refusal.message, self.text, refusal.position, refusal.remedy)
         with pointed(self.text, FormulaError, item.start):
-            question = parse_question(item)
-            bound = None
-            if question.bound is not None:
-                bound = self._number(question.bound, "the bound of P")
-                if not 0 <= bound <= 1:
-                    raise Mistake(f"a probability is between 0 and 1, not {bound:g}", question.bound.position)
-            root = self._node(question.path)
+            path, comparison, limit = parse_question(item)
+            bound: float | None = None
+            if limit is not None and not 0 <= (bound := self._number(limit, "the bound of P")) <= 1:
+                raise Mistake(f"a probability is between 0 and 1, not {bound:g}", limit.position)
+            root = self._node(path)
             if depth_of(root, lambda node: node.children) > MAX_DEPTH:
-                raise Mistake(f"more than {MAX_DEPTH} levels of operators", question.path.position)
-        return Property(name, Formula(root), question.comparison, bound)
+                raise Mistake(f"more than {MAX_DEPTH} levels of operators", path.position)
+        return Property(name, Formula(root), comparison, bound)
 
     def _given(self, name: str, kind: Kind) -> float:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lark import Token, v_args
 
@@ -18,12 +18,13 @@ from sateen.language.grammar import Language, Mistake
 from sateen.language.prism_syntax import EXPRESSIONS, Term, TermBuilder, prism_hint, without_comments
 from sateen.language.prism_types import Kind
 
-__all__ = ["Item", "Question", "items", "parse_constant", "parse_label", "parse_question", "refused_operator"]
+__all__ = ["Item", "items", "parse_constant", "parse_label", "parse_question", "refused_operator"]
 
 _MAX_CHARACTERS: Final = 200_000
 _MOST_ITEMS: Final = 1_000
 _TOKENS: Final = re.compile(r'"[^"\n]*"|[A-Za-z_]\w*|\S')
 _NAMED: Final = re.compile(r'\s*"([A-Za-z_]\w*)"\s*:')
+_Question: TypeAlias = tuple[Term, str | None, Term | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,6 @@ class Item:
     name: str
     text: str
     start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`P=? [ path ]`, or `P>=p [ path ]` with its comparison and its bound."""
-
-    path: Term
-    comparison: str | None
-    bound: Term | None
 
 
 def items(text: str) -> Iterator[Item]:
@@ -141,8 +133,8 @@ class _PropertyBuilder(TermBuilder):
             raise Mistake(f"the operator {token} is not supported inside P", token.start_pos or 0, _PATHS)
         return super().checked(token)
 
-    def question(self, word: Token, wanted: tuple[str, Term] | None, path: Term) -> Question:
-        return Question(path, *(wanted or (None, None)))
+    def question(self, word: Token, wanted: tuple[str, Term] | None, path: Term) -> _Question:
+        return path, *(wanted or (None, None))
 
     def asked(self) -> None:
         return None
@@ -214,9 +206,9 @@ _PROPERTIES: Final = Language(
 )
 
 
-def parse_question(item: Item) -> Question:
-    """A property of the form P=? [ path ] or P>=p [ path ]."""
-    question: Question = _parsed(item, "question")
+def parse_question(item: Item) -> _Question:
+    """The path of a property P=? [ path ] or P>=p [ path ]; of the latter the comparison and the bound too."""
+    question: _Question = _parsed(item, "question")
     return question
 
 
