@@ -81,7 +81,7 @@ def exact(
             prepared, rates = _prepared(model, question, cases[index], max_states, former)
             probabilities[index], space = prepared.probability(rates), spaces[index]
             progress.advance(1)
-    return probabilities
+    return np.clip(probabilities, 0.0, 1.0)  # rounding may put one just outside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,21 +91,21 @@ class _Prepared:
     regimes: tuple[Regime, ...]
     truths: tuple[BoolArray, ...]
     start: int
-    phases: tuple[tuple[_Phase, Flow | Limit], ...]
+    phases: tuple[_Phase, ...]
 
     def probability(self, rates: Sequence[FloatArray]) -> float:
         """The probability under the rates of the edges of each chain."""
         # Before the first instant everything is in one place; after the last, all that is left is in the sinks.
-        sizes = [*(phase.size for phase, _ in self.phases), len(_SINKS)]
+        sizes = [*(phase.size for phase in self.phases), len(_SINKS)]
         now = np.zeros(sizes[0])
         now[self.start] = 1.0
-        for (phase, motion), size in zip(self.phases, sizes[1:], strict=True):
+        for phase, size in zip(self.phases, sizes[1:], strict=True):
             speeds = rates[phase.regime][phase.edges]
-            if isinstance(motion, Limit):
-                return _between(motion.probability(now, speeds))
-            now = motion.after(phase.duration, now, speeds, _ERROR / len(self.phases))
+            if isinstance(phase.motion, Limit):
+                return phase.motion.probability(now, speeds)
+            now = phase.motion.after(phase.duration, now, speeds, _ERROR / len(self.phases))
             now = np.bincount(phase.onward, weights=now, minlength=size).astype(np.float64)
-        return _between(float(now[_SINKS.index(TRUE)]))
+        return float(now[_SINKS.index(TRUE)])
 
 
 def _prepared(
@@ -121,8 +121,7 @@ def _prepared(
     truths = tuple(_truth(regime.chain, question, values) for regime in regimes)
     if former is not None and regimes is former.regimes and all(map(np.array_equal, truths, former.truths)):
         return former, rates
-    start, phases = _phases(regimes, truths, question, max_states)
-    return _Prepared(regimes, truths, start, tuple((phase, _motion(phase)) for phase in phases)), rates
+    return _Prepared(regimes, truths, *_phases(regimes, truths, question, max_states)), rates
 
 
 def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, float]) -> list[FloatArray]:
@@ -130,12 +129,6 @@ def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, f
     every = [regime.rates(values, question.decided) for regime in regimes]
     rates = [each for each in every if each is not None]
     return rates if len(rates) == len(every) else []
-
-
-def _motion(phase: _Phase) -> Flow | Limit:
-    if math.isinf(phase.duration):
-        return Limit.along(phase.size, phase.sources, phase.targets, phase.onward)
-    return Flow.along(phase.size, phase.sources, phase.targets)
 
 
 def _truth(chain: Chain, question: Question, values: Mapping[str, float]) -> BoolArray:
@@ -148,11 +141,6 @@ def _truth(chain: Chain, question: Question, values: Mapping[str, float]) -> Boo
             raise FormulaError(f"{atom} is undefined (0/0 or the like) in a state that can be reached", remedy=remedy)
     rows = [holds(condition, environment, len(chain)) for condition in question.conditions]
     return np.array(rows, dtype=np.bool_).reshape(len(rows), len(chain))
-
-
-def _between(probability: float) -> float:
-    """Rounding may put a probability just outside [0, 1]."""
-    return min(max(probability, 0.0), 1.0)
 
 
 def _space(model: Model, values: Mapping[str, float]) -> tuple[float, ...]:
@@ -187,7 +175,7 @@ def _check(model: Model, formula: Formula, max_states: int) -> None:
 class _Phase:
     """The chain of pairs on a span of length `duration` between two instants; the last span may be infinite.
 
-    `sources` and `targets` are its edges; their rates are those of `edges`, which are edges of the regime's chain. When
+    `motion` is along its edges; their rates are those of `edges`, which are edges of the regime's chain. When
     the span is over, pair i goes on as pair `onward[i]` of the next phase, or as a sink after the last one. On an
     infinite span, `onward[i]` is the sink of pair i should its rest stay undecided for ever.
     """
@@ -195,8 +183,7 @@ class _Phase:
     regime: int
     duration: float
     size: int
-    sources: IntArray
-    targets: IntArray
+    motion: Flow | Limit
     edges: IntArray
     onward: IntArray
 
@@ -242,10 +229,14 @@ def _phases(
     phases = []
     followings = [groups for _, groups, _ in spans[1:]]
     for start, stop, (place, groups, moves), following in zip(instants, stops, spans, (*followings, {}), strict=False):
-        onward = np.arange(_size(groups))
+        size = len(_SINKS) + sum(len(group.states) for group in groups.values())
+        onward = np.arange(size)
         for group, other, chosen, states in moves:
             onward[group.first + chosen] = _places(following, other, states)
-        phases.append(_Phase(place, stop - start, _size(groups), *products[place].edges(groups), onward))
+        sources, targets, edges = products[place].edges(groups)
+        endless = math.isinf(stop)
+        motion = Limit.along(size, sources, targets, onward) if endless else Flow.along(size, sources, targets)
+        phases.append(_Phase(place, stop - start, size, motion, edges, onward))
     return spans[0][1][rest].first, tuple(phases)
 
 
@@ -350,11 +341,6 @@ def _passage(
         for other, chosen in product.parted(product.after(rest, moment), states):
             moves.append((group, other, chosen, states[chosen]))
     return moves
-
-
-def _size(groups: _Groups) -> int:
-    """How many states a phase has, the sinks among them."""
-    return len(_SINKS) + sum(len(group.states) for group in groups.values())
 
 
 def _places(groups: _Groups, rest: Node, states: IntArray) -> IntArray:

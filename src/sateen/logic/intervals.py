@@ -39,7 +39,16 @@ def switches(positions: Switches, truth: Sequence[bool], count: int, out: Room) 
 
     `truth[i]` holds from `positions[i]` on. Where positions are equal, the last one wins.
     """
-    return bit_switches(positions, truth, 0, count, out)
+    size = 0
+    inside = False
+    for i in range(count):
+        if i + 1 < count and positions[i + 1] == positions[i]:
+            continue  # a value that lasts no time is never seen
+        if truth[i] != inside:
+            out[size] = positions[i]
+            size += 1
+            inside = not inside
+    return size
 
 
 def bit_switches(positions: Switches, bits: Sequence[float], bit: int, count: int, out: Room) -> int:
@@ -48,7 +57,7 @@ def bit_switches(positions: Switches, bits: Sequence[float], bit: int, count: in
     inside = False
     for i in range(count):
         if i + 1 < count and positions[i + 1] == positions[i]:
-            continue  # a value that lasts no time is never seen
+            continue
         if ((int(bits[i]) >> bit) & 1 == 1) != inside:
             out[size] = positions[i]
             size += 1

@@ -296,7 +296,12 @@ class _Evaluation:
 
 def _latest(shifted: list[int], positions: list[int]) -> list[int]:
     """For each position, the index of the last jump that has happened; before the first, the initial value's."""
-    return [bisect(shifted, max(position, shifted[0])) - 1 for position in positions]
+    index, indices = bisect(shifted, shifted[0]) - 1, []
+    for position in positions:
+        while index + 1 < len(shifted) and shifted[index + 1] <= position:
+            index += 1
+        indices.append(index)
+    return indices
 
 
 def _values(formula: Formula, path: Path) -> dict[str, Value]:
