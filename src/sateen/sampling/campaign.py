@@ -160,6 +160,8 @@ class Campaign:
         before = self.ledger.done
         self.ledger.clear()
         self.stored.load(self.ledger)
+        if self.ledger.done <= before:
+            raise self.stored.damaged("it refuses runs that none of its rows has")
         self.progress.advance(self.ledger.done - before)
         gaps = self.ledger.gaps()
         if not gaps:

@@ -118,8 +118,11 @@ class Store:
                 try:
                     ledger.add(_unpacked(self.key, ledger, first, stop, content))
                 except (ValueError, TypeError, KeyError, zlib.error, AssertionError) as error:
-                    words = _WORDS["SQLITE_CORRUPT"]
-                    raise StoreError(f"the store {self.file} {words}\n  ({error})") from error
+                    raise self.damaged(error) from error
+
+    def damaged(self, why: object) -> StoreError:
+        """The error of a store whose rows cannot be right."""
+        return StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}\n  ({why})")
 
     def _prepare(self) -> None:
         """Look before anything is written, then make what is missing."""
