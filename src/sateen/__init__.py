@@ -142,8 +142,7 @@ if TYPE_CHECKING:
     from sateen.logic.parser import stl
     from sateen.model.model import Model
     from sateen.sampling.estimate import Estimate, estimate
-    from sateen.sampling.held_out import observe_held_out
-    from sateen.sampling.observe import observe
+    from sateen.sampling.observe import observe, observe_held_out
     from sateen.study.result import Result
     from sateen.study.study import Study
 else:
@@ -162,7 +161,7 @@ else:
         "explain": "sateen.logic.monitor",
         "Explanation": "sateen.logic.monitor",
         "observe": "sateen.sampling.observe",
-        "observe_held_out": "sateen.sampling.held_out",
+        "observe_held_out": "sateen.sampling.observe",
         "Observations": "sateen.core.observations",
         "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",

@@ -24,7 +24,9 @@ def never(environment, size):
 
 
 def explored(model: Model, theta=None, stop=never, max_states=100_000) -> Chain:
-    return explore(model, model.values(theta), stop, max_states)
+    values = model.values(theta)
+    start = np.array([list(model.initial(values).values())])
+    return explore(start, model, values, stop, max_states)[0]
 
 
 def searched(model: Model, theta=None):
@@ -189,7 +191,7 @@ def test_a_rate_that_no_process_has_is_an_error_that_names_transition_state_and_
     with pytest.raises(
         SimulationError, match=rf"the rate of odd is {shown} where X = \d.*\n.*finite and not negative"
     ) as caught:
-        explore(model, model.values(theta), never, 100)
+        explored(model, theta, max_states=100)
     assert ("under k = 1" in str(caught.value).replace("\n", " ")) == bool(theta)
 
 

@@ -59,10 +59,9 @@ def condition(text: str) -> Operator:
 def test_flat_formulas_become_operators_and_a_verdict_from_their_statuses(
     text: str, operators: list[Operator], verdict: str
 ) -> None:
-    form = flat(stl(text))
-    assert form is not None
-    assert list(form.operators) == operators
-    assert form.verdict == verdict
+    added: list[Operator] = []
+    assert flat(stl(text), added) == verdict
+    assert added == operators
 
 
 @pytest.mark.parametrize(
@@ -77,9 +76,9 @@ def test_flat_formulas_become_operators_and_a_verdict_from_their_statuses(
     ],
 )
 def test_an_end_cuts_the_windows_of_flat_formulas(text: str, end: float, windows: list[Interval]) -> None:
-    form = flat(stl(text, end=end))
-    assert form is not None
-    assert [operator.window for operator in form.operators] == windows
+    added: list[Operator] = []
+    assert flat(stl(text, end=end), added) is not None
+    assert [operator.window for operator in added] == windows
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,9 @@ def test_an_end_cuts_the_windows_of_flat_formulas(text: str, end: float, windows
     ],
 )
 def test_formulas_that_nest_or_delay_are_not_flat(text: str) -> None:
-    assert flat(stl(text)) is None
+    added: list[Operator] = []
+    assert flat(stl(text), added) is None
+    assert not added
 
 
 def test_random_formulas_are_flat_just_when_no_operator_stands_below_another() -> None:
@@ -111,7 +112,7 @@ def test_random_formulas_are_flat_just_when_no_operator_stands_below_another() -
             for below in subformulas(child)
         )
         expected = not (nested or formula.delays)
-        assert (flat(formula) is not None) == expected, formula
+        assert (flat(formula, []) is not None) == expected, formula
         flat_ones += expected
     assert 50 < flat_ones < 950
 

@@ -155,7 +155,7 @@ def test_regrouping_divides_by_zero_as_the_plain_expression_does(text: str, zero
     ],
 )
 def test_sums_of_products_of_counts_are_safe_but_for_their_coefficients(text: str, coefficients: list[str]) -> None:
-    form = safe_rate(parse_expression(text), MOVING)
+    form = safe_rate(parse_expression(text), MOVING, MOVING)
     assert form is not None
     assert [str(each) for each in form] == coefficients
 
@@ -181,7 +181,7 @@ def test_sums_of_products_of_counts_are_safe_but_for_their_coefficients(text: st
     ],
 )
 def test_other_forms_are_left_to_be_checked(text: str) -> None:
-    assert safe_rate(parse_expression(text), MOVING) is None
+    assert safe_rate(parse_expression(text), MOVING, MOVING) is None
 
 
 @given(VALUES, some.lists(some.sampled_from(["beta*S*I/N", "gamma*I", "N*S*(S-1)/2", "beta", "S*R*gamma"]), min_size=1))
@@ -189,7 +189,7 @@ def test_a_safe_rate_with_good_coefficients_is_finite_and_not_negative(
     values: dict[str, float], terms: list[str]
 ) -> None:
     rate = parse_expression(" + ".join(terms))
-    form = safe_rate(rate, MOVING)
+    form = safe_rate(rate, MOVING, MOVING)
     assert form is not None
     assert all(0 <= float(each.evaluate(values)) <= 1e200 for each in form)
     for zero in ((), ("S",), ("I",), ("S", "I", "R")):

@@ -121,8 +121,8 @@ def mixed_runner() -> Runner:
 
 
 def test_the_formulas_here_are_of_the_kinds_that_they_are_meant_to_be() -> None:
-    assert all(flat(formula) is not None for formula in FLAT + MORE_FLAT)
-    assert all(flat(formula) is None for formula in NESTED + MORE_NESTED)
+    assert all(flat(formula, []) is not None for formula in FLAT + MORE_FLAT)
+    assert all(flat(formula, []) is None for formula in NESTED + MORE_NESTED)
 
 
 def test_flat_verdicts_are_the_monitors_run_by_run(flat_runner: Runner) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as some
 import sateen as st
 from sateen.core.errors import FormulaError, InputError
 from sateen.engine.exact import exact
-from sateen.logic.csl import read_properties
-from sateen.logic.properties import Properties, Property
+from sateen.logic.csl import Properties, Property, read_properties
 from sateen.model.prism import read_prism
 
 MODEL = read_prism("""

@@ -10,7 +10,7 @@ import pytest
 import sateen as st
 from sateen.core.seeds import stream_seed
 from sateen.model.model import Model
-from sateen.sampling.held_out import observe_held_out
+from sateen.sampling.observe import observe_held_out
 
 DECAY = Model.parse("species A = 10\nA -> 0 @ mass_action(k)")
 EMPTY = st.stl("F[0, 1] A == 0")

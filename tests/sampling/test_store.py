@@ -186,8 +186,7 @@ class TestInvariant:
         self, tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[int, int]], stores: int
     ) -> None:
         file = tmp_path_factory.mktemp("store") / "runs.db"
-        opened = [Store(file) for _ in range(stores)]
-        campaigns = [store.campaign({"a": 1}, {}, "now") for store in opened]
+        campaigns = [Store(file, {"a": 1}, {}, "now") for _ in range(stores)]
         taken: set[int] = set()
         for turn, (first, length) in enumerate(wanted):
             stop = min(first + length, 20)
@@ -198,8 +197,8 @@ class TestInvariant:
         ledger = Ledger(np.array([20]), 1, ("x",))
         campaigns[-1].load(ledger)
         assert ledger.done == len(taken) == ledger.satisfied.sum()
-        for store in opened:
-            store.__exit__()
+        for campaign in campaigns:
+            campaign.__exit__()
 
     def test_a_chunk_that_another_process_has_stored_is_not_counted_again(
         self, tmp_path: Path, reference: st.Observations

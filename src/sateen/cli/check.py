@@ -19,7 +19,7 @@ from sateen.core.registry import call_provider
 from sateen.core.text import percent, values_text
 
 if TYPE_CHECKING:
-    from sateen.logic.properties import Property
+    from sateen.logic.csl import Property
 
 __all__ = ["check"]
 

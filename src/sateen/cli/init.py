@@ -20,7 +20,7 @@ from sateen.core.errors import InputError, nearest
 from sateen.core.text import plural
 
 if TYPE_CHECKING:
-    from sateen.logic.properties import Property
+    from sateen.logic.csl import Property
 
 __all__ = ["init"]
 

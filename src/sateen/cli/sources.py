@@ -27,7 +27,7 @@ from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
     from sateen.language.prism_types import Scope
-    from sateen.logic.properties import Properties, Property
+    from sateen.logic.csl import Properties, Property
 
 __all__ = [
     "PROPERTY_SUFFIXES",
@@ -190,7 +190,7 @@ def text_in(file: str) -> str:
 
 def read_property(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property:
     """The property that -p gives, about a model whose parameters and constants have these values."""
-    from sateen.logic.properties import Property
+    from sateen.logic.csl import Property
 
     file, name = _named(text)
     if file or _QUESTION.match(text):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
@@ -62,35 +61,21 @@ class Logged:
             if not isinstance(node, Truth) and condition not in self.conditions:
                 self.conditions.append(condition)
         elif isinstance(node, Atom):
-            for name in node.comparison.names:
-                if name not in self.delayed:
-                    self.delayed.append(name)
+            self.delayed += [name for name in node.comparison.names if name not in self.delayed]
         else:
             for child in node.children:
                 self._gather(child)
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """How many switches a set may have for n log entries: factor n + extra."""
-
-    factor: int
-    extra: int
-
-    def __add__(self, other: _Room) -> _Room:
-        return _Room(self.factor + other.factor, self.extra + other.extra)
 
 
 def algebra_source(logged: Logged, atom_source: Callable[[Expression, Spelling], str]) -> list[str]:
     """A function `verdict_i` for each formula: 1 true, -1 false, 0 unknown, -2 where an atom is undefined."""
     lines: list[str] = []
     for order, (formula, root) in enumerate(zip(logged.formulas, logged.roots, strict=True)):
-        writer = _Writer(logged, formula, order, atom_source)
-        writer.root(root)
-        lines += writer.lines()
-        logged.registers = max(logged.registers, writer.used)
-        logged.room_factor = max(logged.room_factor, writer.largest.factor)
-        logged.room_extra = max(logged.room_extra, writer.largest.extra)
+        writer = _Writer(logged, formula, atom_source)
+        lines += writer.functions(order, root)
+        logged.registers = max(logged.registers, len(writer.rooms))
+        largest = zip((logged.room_factor, logged.room_extra), *writer.rooms, strict=True)
+        logged.room_factor, logged.room_extra = map(max, largest)
     return lines
 
 
@@ -99,37 +84,34 @@ class _Writer:
 
     Constants among the arguments are written as `np.int64(0)` or `np.bool_(False)`: a plain 0 or False has a literal
     type, and numba would compile the called function again for each of them.
+
+    Every set has a register, and beside it a room (factor, extra): for n log entries, factor n + extra switches.
     """
 
-    def __init__(
-        self, logged: Logged, formula: Formula, order: int, atom_source: Callable[[Expression, Spelling], str]
-    ) -> None:
+    def __init__(self, logged: Logged, formula: Formula, atom_source: Callable[[Expression, Spelling], str]) -> None:
         self.logged = logged
         self.formula = formula
-        self.order = order
         self.atom_source = atom_source
         self.digits = tick_digits(formula)
         self.body: list[str] = []
-        self.raw: dict[Expression, tuple[int, _Room]] = {}  # registers of atoms, before the unknown is filled in
-        self.used = 0
-        self.largest = _Room(1, 2)
+        self.raw: dict[Expression, int] = {}  # registers of atoms, before the unknown is filled in
+        self.rooms: list[tuple[int, int]] = []  # of the registers
         self.reach = 0.0  # how far bounds and delays can carry an instant of the path
 
-    def root(self, root: Node) -> None:
-        register, _ = self.node(root, True)
-        self.body.append(f"  return 1 if contains(sets[{register}], n{register}, 0) else 0")
-
-    def lines(self) -> list[str]:
+    def functions(self, order: int, root: Node) -> list[str]:
+        """The source of both functions of the formula in this place."""
+        register = self.node(root, True)
         horizon = self.formula.horizon
-        call = f"holds_{self.order}(F, l, book, size, k, last, {{}}, {{}}, places, sets)"
+        call = f"holds_{order}(F, l, book, size, k, last, {{}}, {{}}, places, sets)"
         return [
             "",
             "@njit(**OPTIONS)",
-            f"def holds_{self.order}(F, l, book, size, k, last, endless, hopeful, places, sets):",
+            f"def holds_{order}(F, l, book, size, k, last, endless, hopeful, places, sets):",
             *self.body,
+            f"  return 1 if contains(sets[{register}], n{register}, 0) else 0",
             "",
             "@njit(**OPTIONS)",
-            f"def verdict_{self.order}(F, l, book, size, time, places, sets):",
+            f"def verdict_{order}(F, l, book, size, time, places, sets):",
             *self._ticks(),
             "  for i in range(size):",
             "    places[i] = 2 * np.int64(book[i, 0] * scale)",
@@ -160,14 +142,14 @@ class _Writer:
             f"  scale = {unit!r} * 2.0**k",
         ]
 
-    def node(self, node: Node, positive: bool) -> tuple[int, _Room]:
-        """Writes the set of a subformula; the register that holds it, and how large it may be."""
+    def node(self, node: Node, positive: bool) -> int:
+        """Writes the set of a subformula; the register that holds it."""
         if isinstance(node, Truth):
-            register = self.register(_Room(0, 1))
+            register = self.register((0, 1))
             if node.value:
                 self.body.append(f"  sets[{register}, 0] = 0")
             self.body.append(f"  n{register} = np.int64({int(node.value)})")
-            return register, _Room(0, 1)
+            return register
         condition = state_condition(node)
         if condition is not None and not delays_in(condition):
             return self.condition(condition, positive)
@@ -175,43 +157,44 @@ class _Writer:
             case Atom(comparison):
                 return self.delayed(comparison, positive)
             case Not(operand):
-                x, room = self.node(operand, not positive)
-                return self.call("complement", [x], room + _Room(0, 1))
+                return self.call("complement", self.node(operand, not positive), extra=1)
             case And(operands) | Or(operands):
                 name = "intersection" if isinstance(node, And) else "union"
-                x, room = self.node(operands[0], positive)
+                x = self.node(operands[0], positive)
                 for operand in operands[1:]:
-                    y, more = self.node(operand, positive)
-                    x, room = self.call(name, [x, y], room + more)
-                return x, room
+                    x = self.call(name, x, self.node(operand, positive))
+                return x
             case Eventually(window, operand):
-                x, room = self.cut(*self.node(operand, positive))
-                return self.call("eventually", [x], room, *self.bounds(window))
+                x = self.cut(self.node(operand, positive))
+                return self.call("eventually", x, more=self.bounds(window))
             case Until(window, left, right):
-                x, room_x = self.node(left, positive)
-                y, room_y = self.cut(*self.node(right, positive))
-                both = room_x + room_y
-                room = _Room(2 * both.factor, 2 * both.extra)
-                spare = self.register(room)
-                return self.call("until", [x, y], room, *self.bounds(window), f"sets[{spare}]")
+                x, y = self.node(left, positive), self.cut(self.node(right, positive))
+                spare = self.register(self.room(x, y, copies=2))
+                return self.call("until", x, y, more=(*self.bounds(window), f"sets[{spare}]"), copies=2)
         raise TypeError(f"{type(node).__name__} is no kind of formula")
 
-    def register(self, room: _Room) -> int:
-        self.largest = _Room(max(self.largest.factor, room.factor), max(self.largest.extra, room.extra))
-        self.used += 1
-        return self.used - 1
+    def register(self, room: tuple[int, int]) -> int:
+        self.rooms.append(room)
+        return len(self.rooms) - 1
 
-    def call(self, function: str, inputs: list[int], room: _Room, *more: str) -> tuple[int, _Room]:
-        out = self.register(room)
+    def room(self, *inputs: int, copies: int) -> tuple[int, int]:
+        """The room for so many copies of some sets together."""
+        factor, extra = map(sum, zip(*(self.rooms[x] for x in inputs), strict=True))
+        return copies * factor, copies * extra
+
+    def call(self, function: str, *inputs: int, more: tuple[str, ...] = (), extra: int = 0, copies: int = 1) -> int:
+        """Writes a call; its result has room for so many copies of its inputs, and `extra` switches more."""
+        factor, added = self.room(*inputs, copies=copies)
+        out = self.register((factor, added + extra))
         given = [f"sets[{x}], n{x}" for x in inputs]
         self.body.append(f"  n{out} = {function}({', '.join([*given, *more, f'sets[{out}]'])})")
-        return out, room
+        return out
 
-    def cut(self, x: int, room: _Room) -> tuple[int, _Room]:
+    def cut(self, x: int) -> int:
         """In the finite reading, witnesses stand no later than `end`."""
         if self.formula.end is None:
-            return x, room
-        return self.call("known_until", [x], room + _Room(0, 1), self.shift(self.formula.end), "np.bool_(False)")
+            return x
+        return self.call("known_until", x, more=(self.shift(self.formula.end), "np.bool_(False)"), extra=1)
 
     def bounds(self, window: Interval) -> tuple[str, str]:
         self.reach += window.high if math.isfinite(window.high) else window.low
@@ -222,29 +205,27 @@ class _Writer:
         whole = int(Decimal(repr(time)).scaleb(self.digits))
         return f"({whole} << (k + 1))" if whole else "np.int64(0)"
 
-    def condition(self, condition: Expression, positive: bool) -> tuple[int, _Room]:
+    def condition(self, condition: Expression, positive: bool) -> int:
         if condition not in self.raw:
             bit = self.logged.conditions.index(condition)
-            out = self.register(_Room(1, 0))
+            out = self.raw[condition] = self.register((1, 0))
             self.body.append(f"  n{out} = bit_switches(places, book[:, 1], np.int64({bit}), size, sets[{out}])")
-            self.raw[condition] = out, _Room(1, 0)
         return self.unknown(condition, positive)
 
-    def unknown(self, atom: Expression, positive: bool) -> tuple[int, _Room]:
+    def unknown(self, atom: Expression, positive: bool) -> int:
         """After what is known, read against the formula or, when hopeful, in its favour."""
-        x, room = self.raw[atom]
+        x = self.raw[atom]
         hope = "hopeful" if positive else "not hopeful"
         # Where everything is known, nothing is filled in: the set stays as it is for ever.
-        return self.call("known_until", [x], room + _Room(0, 1), "last", f"n{x} % 2 == 1 if endless else {hope}")
+        return self.call("known_until", x, more=("last", f"n{x} % 2 == 1 if endless else {hope}"), extra=1)
 
-    def delayed(self, comparison: Expression, positive: bool) -> tuple[int, _Room]:
+    def delayed(self, comparison: Expression, positive: bool) -> int:
         """An atom with delays: merged over the path and its shifted copies, evaluated where any of them jumps."""
         if comparison in self.raw:
             return self.unknown(comparison, positive)
         lags = [0.0, *dict.fromkeys(leaf.lag for leaf in delays_in(comparison))]
         self.reach += sum(lags)
-        out = self.register(_Room(len(lags), 0))
-        self.raw[comparison] = out, _Room(len(lags), 0)
+        out = self.raw[comparison] = self.register((len(lags), 0))
         column = {name: 2 + index for index, name in enumerate(self.logged.delayed)}
 
         def spell(leaf: Name | Delayed) -> str:

@@ -1,15 +1,19 @@
-"""The states that a model can reach, and the transitions between them.
+"""The states that a model can reach, and the transitions between them: a chain for each regime of the clock.
 
 States are found from the initial one outwards, a frontier at a time: all rates of a frontier are evaluated at once.
 What is found depends on which transitions can fire, not on how fast they are, so a Chain made under one value of the
 parameters serves under every other under which the same transitions fire.
+
+Between two thresholds of the clock every trigger of an event is a function of the state. So there a jump, with all that
+it sets off, is one transition of a Markov chain; and at a threshold every state goes over into one of the next chain. A
+model without events is a single chain.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -19,16 +23,17 @@ from scipy.sparse.csgraph import breadth_first_order
 from sateen.core.errors import ExactError, SimulationError
 from sateen.core.text import number_text
 from sateen.core.types import FloatArray, IntArray
-from sateen.engine.events import BoolArray, columns
+from sateen.engine.events import BoolArray, Events, columns, just_after
 from sateen.language.expression import Value
 from sateen.model.model import Model, Transition
 
 __all__ = [
     "Chain",
     "Environment",
+    "Regime",
     "explore",
-    "explore_from",
     "reachable",
+    "regimes_of",
     "shown",
 ]
 
@@ -71,17 +76,7 @@ class Chain:
         return table.ravel()[self.slots]
 
 
-def explore(model: Model, values: Mapping[str, float], stop: Stop, max_states: int) -> Chain:
-    """Everything that can be reached from the initial state under `values`.
-
-    `stop(environment, size)` marks states that need not be left. More than `max_states` states are an ExactError; a
-    rate or a count that no process can have is a SimulationError.
-    """
-    start = np.array([list(model.initial(values).values())], dtype=np.float64)
-    return explore_from(start, model, values, stop, max_states)[0]
-
-
-def explore_from(
+def explore(
     start: FloatArray,
     model: Model,
     values: Mapping[str, float],
@@ -89,8 +84,10 @@ def explore_from(
     max_states: int,
     settle: Settle | None = None,
 ) -> tuple[Chain, IntArray]:
-    """Everything that can be reached from the states `start`, and the number of each of these.
+    """Everything that can be reached from the states `start` under `values`, and the number of each of these.
 
+    `stop(environment, size)` marks states that need not be left. More than `max_states` states are an ExactError; a
+    rate or a count that no process can have is a SimulationError.
     `settle(before, after)` are the states after the events that jumps from states to states set off.
     """
     explorer = _Explorer(model, values, stop, max_states, settle)
@@ -99,6 +96,72 @@ def explore_from(
         while len(frontier):
             frontier = explorer.expand(frontier)
     return explorer.chain(), places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regime:
+    """The chain from the time `begin` until the next regime begins.
+
+    When that is, followed state i goes over into state `onward[i]` of the next chain. A regime is `closed` if nothing
+    after its first instant is asked; then its states are all ends.
+    """
+
+    begin: float
+    chain: Chain
+    onward: IntArray
+    closed: bool
+
+    def rates(self, values: Mapping[str, float], stop: Stop) -> FloatArray | None:
+        """The rates of the chain's edges under `values`, or None if another chain is needed under them."""
+        states = {**values, **columns(self.chain.model, self.chain.states)}
+        if not self.closed:
+            followed = np.flatnonzero(~stop(states, len(self.chain)))
+            if not np.array_equal(followed, self.chain.followed):
+                return None
+        return self.chain.rates(values)
+
+
+def regimes_of(
+    model: Model, values: Mapping[str, float], stop: Stop, max_states: int, last: float = math.inf
+) -> tuple[Regime, ...]:
+    """The regimes of a model under `values`, up to the time `last`; `stop` marks states that need not be left."""
+    events = Events(model, values)
+    times = [0.0, *_thresholds(model, values, last)]
+    start, _ = events.begun(np.array([list(model.initial(values).values())]))
+    regimes: list[Regime] = []
+    for time, following in zip(times, (*times[1:], math.inf), strict=True):
+        clock, closed = just_after(time), time >= last
+
+        def settle(before: FloatArray, after: FloatArray, clock: float = clock) -> FloatArray:
+            return events.settled(after, events.say(before, clock), clock)[0]
+
+        ends: Stop = (lambda _, size: np.ones(size, np.bool_)) if closed else stop
+        chain, places = explore(start, model, values, ends, max_states, settle if model.events else None)
+        if regimes:
+            before = regimes[-1].chain
+            onward = np.full(len(before), -1)
+            onward[before.followed] = places
+            regimes[-1] = replace(regimes[-1], onward=onward)
+        regimes.append(Regime(time, chain, np.empty(0, np.int64), closed))
+        if following < math.inf:
+            rows = chain.states[chain.followed]
+            start, _ = events.passed(rows, events.say(rows, clock), following)
+    return tuple(regimes)
+
+
+def _thresholds(model: Model, values: Mapping[str, float], last: float) -> list[float]:
+    """The times after 0, and up to `last`, at which the clock may set off an event."""
+    times = set[float]()
+    for event in model.events:
+        for side in event.thresholds:
+            if moving := [name for name in side.names if name in model.species]:
+                reads = "" if str(side) == moving[0] else f", which reads {moving[0]}"
+                raise ExactError(
+                    f"the event {event.name} waits for the time {side}{reads}, and {moving[0]} changes; exact takes "
+                    "times that only parameters and constants decide\n  simulate instead: runs follow every event"
+                )
+            times.add(float(side.evaluate(values)))
+    return sorted(time for time in times if 0.0 < time <= last and time < math.inf)
 
 
 def shown(model: Model, state: FloatArray, values: Mapping[str, float]) -> str:

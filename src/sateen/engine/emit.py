@@ -19,7 +19,7 @@ from typing import Final
 from sateen.engine.algebra import algebra_source
 from sateen.engine.emit_tail import capped_wait, event_tail, log_tail, ringing, sets_shape, settle_source, tail
 from sateen.engine.lanes import LANES, Lanes
-from sateen.engine.questions import Flat, Operator
+from sateen.engine.questions import Operator
 from sateen.language.expression import Expression, Name
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
@@ -149,9 +149,9 @@ def _verdicts(lanes: Lanes, say: Callable[[str], None]) -> list[str]:
             say(f"      s{index} = {lanes.slot(f'S{index}')} if {lanes.slot(f'S{index}')} != 0.0 else s{index}")
             say(f"      {lanes.slot(f'S{index}')} = s{index}")
     decided = []
-    for index, form in enumerate(lanes.flats):
-        if form is not None:
-            say(f"      v{index} = {_renumbered(lanes, form)}")
+    for index, verdict in enumerate(lanes.verdicts):
+        if verdict is not None:
+            say(f"      v{index} = {verdict}")
             say(f"      {lanes.slot(f'V{index}')} = v{index}")
             decided.append(f"(v{index} != 0.0)")
     ends = ["(tn > T)"] if lanes.formulas else ["(tn > T)", "(tn == inf)"]
@@ -161,13 +161,6 @@ def _verdicts(lanes: Lanes, say: Callable[[str], None]) -> list[str]:
     if decided:
         ends.append("(" + " & ".join(decided) + ")")
     return ends
-
-
-def _renumbered(lanes: Lanes, form: Flat) -> str:
-    verdict = form.verdict
-    for index in reversed(range(len(form.operators))):
-        verdict = verdict.replace(f"s{index}", f"s<{lanes.operators.index(form.operators[index])}>")
-    return verdict.replace("<", "").replace(">", "")
 
 
 def _segment(lanes: Lanes, operator: Operator) -> tuple[str, str]:

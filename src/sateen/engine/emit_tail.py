@@ -77,12 +77,6 @@ def event_tail(lanes: Lanes) -> list[str]:
     return [*rings, *("          " + line for line in lines)]
 
 
-def _first_events(lanes: Lanes) -> list[str]:
-    """What happens at time 0 in a lane that has just been filled."""
-    held = [f"{lanes.slot(f'H{i}')} = {float(event.initially)!r}" for i, event in enumerate(lanes.model.events)]
-    return [*held, f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, np.bool_(True){_reporting(lanes)})"]
-
-
 def settle_source(lanes: Lanes) -> list[str]:
     """The function `settle`: the rounds at time `t` in lane `l`; of the clock's two sides if it is `passing` one.
 
@@ -294,7 +288,9 @@ def _fill(lanes: Lanes) -> list[str]:
     for expression, part in lanes.fixed_parts.items():
         source = expression.emit(lanes.parameter)
         lines.append(f"{lanes.slot(part)} = {f'1.0 if {source} else 0.0' if is_condition(expression) else source}")
-    lines += _first_events(lanes) if lanes.model.events else []
+    lines += [f"{lanes.slot(f'H{i}')} = {float(event.initially)!r}" for i, event in enumerate(lanes.model.events)]
+    if lanes.model.events:
+        lines += [f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, np.bool_(True){_reporting(lanes)})"]
     cleared = [f"S{index}" for index in range(len(lanes.operators))] if lanes.remembers else []
     cleared += [f"V{index}" for index in range(len(lanes.formulas))]
     lines += [f"{lanes.slot(name)} = 0.0" for name in ("t", *cleared)]

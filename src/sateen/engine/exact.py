@@ -1,30 +1,38 @@
-"""The probability that a finite model satisfies a formula, computed rather than sampled."""
+"""The probability that a finite model satisfies a formula, computed rather than sampled.
+
+The model's chain is taken together with what remains to be decided: one Markov chain for each span between the bounds
+of windows, a phase. Its states are pairs (state of the model, rest of the formula), so operators that depend on each
+other are decided together. Pairs whose rest is false or true are lumped into two sinks. A pair's rest changes when a
+state is entered, and at the bounds of windows; only pairs that can be reached are kept. Where a new regime of the model
+begins, a span ends too, and events may change the state of a pair before its rest is looked at.
+"""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from sateen.core.errors import FormulaError, InputError, MissingValueError, nearest
+from sateen.core.errors import ExactError, FormulaError, InputError, MissingValueError, nearest
 from sateen.core.progress import SILENT, Progress, working
 from sateen.core.space import Points
-from sateen.core.types import FloatArray
-from sateen.engine.chain import Chain, shown
+from sateen.core.types import FloatArray, IntArray
+from sateen.engine.chain import Chain, Regime, reachable, regimes_of, shown
 from sateen.engine.events import BoolArray, columns
 from sateen.engine.motion import Flow, Limit
-from sateen.engine.phases import SINKS, Phase, phases_of
-from sateen.engine.progression import TRUE, Question, defined, holds
-from sateen.engine.regimes import Regime, regimes_of
-from sateen.logic.formula import Atom, Formula, subformulas
+from sateen.engine.progression import FALSE, TRUE, Moment, Question, defined, holds, settled, untils
+from sateen.logic.formula import Atom, Formula, Node, subformulas
 from sateen.model.model import Model
 
 __all__ = ["exact"]
 
 _ERROR: Final = 5e-11  # of all phases together; an unbounded one has its own bound, and rounding comes on top
+_SINKS: Final[tuple[Node, ...]] = (FALSE, TRUE)  # the first two states of every phase
 
 
 def exact(
@@ -73,7 +81,7 @@ def exact(
             prepared, rates = _prepared(model, question, cases[index], max_states, former)
             probabilities[index], space = prepared.probability(rates), spaces[index]
             progress.advance(1)
-    return probabilities
+    return np.clip(probabilities, 0.0, 1.0)  # rounding may put one just outside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,21 +91,21 @@ class _Prepared:
     regimes: tuple[Regime, ...]
     truths: tuple[BoolArray, ...]
     start: int
-    phases: tuple[tuple[Phase, Flow | Limit], ...]
+    phases: tuple[_Phase, ...]
 
     def probability(self, rates: Sequence[FloatArray]) -> float:
         """The probability under the rates of the edges of each chain."""
         # Before the first instant everything is in one place; after the last, all that is left is in the sinks.
-        sizes = [*(phase.size for phase, _ in self.phases), len(SINKS)]
+        sizes = [*(phase.size for phase in self.phases), len(_SINKS)]
         now = np.zeros(sizes[0])
         now[self.start] = 1.0
-        for (phase, motion), size in zip(self.phases, sizes[1:], strict=True):
+        for phase, size in zip(self.phases, sizes[1:], strict=True):
             speeds = rates[phase.regime][phase.edges]
-            if isinstance(motion, Limit):
-                return _between(motion.probability(now, speeds))
-            now = motion.after(phase.duration, now, speeds, _ERROR / len(self.phases))
+            if isinstance(phase.motion, Limit):
+                return phase.motion.probability(now, speeds)
+            now = phase.motion.after(phase.duration, now, speeds, _ERROR / len(self.phases))
             now = np.bincount(phase.onward, weights=now, minlength=size).astype(np.float64)
-        return _between(float(now[SINKS.index(TRUE)]))
+        return float(now[_SINKS.index(TRUE)])
 
 
 def _prepared(
@@ -113,8 +121,7 @@ def _prepared(
     truths = tuple(_truth(regime.chain, question, values) for regime in regimes)
     if former is not None and regimes is former.regimes and all(map(np.array_equal, truths, former.truths)):
         return former, rates
-    start, phases = phases_of(regimes, truths, question, max_states)
-    return _Prepared(regimes, truths, start, tuple((phase, _motion(phase)) for phase in phases)), rates
+    return _Prepared(regimes, truths, *_phases(regimes, truths, question, max_states)), rates
 
 
 def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, float]) -> list[FloatArray]:
@@ -122,12 +129,6 @@ def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, f
     every = [regime.rates(values, question.decided) for regime in regimes]
     rates = [each for each in every if each is not None]
     return rates if len(rates) == len(every) else []
-
-
-def _motion(phase: Phase) -> Flow | Limit:
-    if math.isinf(phase.duration):
-        return Limit.along(phase.size, phase.sources, phase.targets, phase.onward)
-    return Flow.along(phase.size, phase.sources, phase.targets)
 
 
 def _truth(chain: Chain, question: Question, values: Mapping[str, float]) -> BoolArray:
@@ -140,11 +141,6 @@ def _truth(chain: Chain, question: Question, values: Mapping[str, float]) -> Boo
             raise FormulaError(f"{atom} is undefined (0/0 or the like) in a state that can be reached", remedy=remedy)
     rows = [holds(condition, environment, len(chain)) for condition in question.conditions]
     return np.array(rows, dtype=np.bool_).reshape(len(rows), len(chain))
-
-
-def _between(probability: float) -> float:
-    """Rounding may put a probability just outside [0, 1]."""
-    return min(max(probability, 0.0), 1.0)
 
 
 def _space(model: Model, values: Mapping[str, float]) -> tuple[float, ...]:
@@ -173,3 +169,181 @@ def _check(model: Model, formula: Formula, max_states: int) -> None:
         if name not in model.names:
             hint = nearest(name, model.names) or f"it has {', '.join(model.names)}"
             raise MissingValueError(f"{name} is neither a species nor a parameter of this model\n  {hint}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Phase:
+    """The chain of pairs on a span of length `duration` between two instants; the last span may be infinite.
+
+    `motion` is along its edges; their rates are those of `edges`, which are edges of the regime's chain. When
+    the span is over, pair i goes on as pair `onward[i]` of the next phase, or as a sink after the last one. On an
+    infinite span, `onward[i]` is the sink of pair i should its rest stay undecided for ever.
+    """
+
+    regime: int
+    duration: float
+    size: int
+    motion: Flow | Limit
+    edges: IntArray
+    onward: IntArray
+
+
+def _phases(
+    regimes: Sequence[Regime], truths: Sequence[BoolArray], question: Question, max_states: int
+) -> tuple[int, tuple[_Phase, ...]]:
+    """Where a question starts, and the phases that answer it.
+
+    `truths` has, for every regime, a row for every condition of the question and a column for every state of the chain.
+    The number is the place of the initial pair in the first phase; without phases, of its sink.
+    """
+    if question.root in _SINKS:
+        return _SINKS.index(question.root), ()
+    kinds, kind_of = np.unique(np.concatenate(truths, axis=1), axis=1, return_inverse=True)
+    letters = tuple(dict(zip(question.conditions, kind.tolist(), strict=True)) for kind in kinds.T)
+    borders = np.cumsum([len(regime.chain) for regime in regimes])[:-1]
+    products = [
+        _Product(regime.chain, letters, kind_of_state, max_states)
+        for regime, kind_of_state in zip(regimes, np.split(kind_of.reshape(-1), borders), strict=True)
+    ]
+    rest = question.progress(question.root, Moment(0.0, True), letters[products[0].kind_of[0]])
+    if rest in _SINKS:
+        return _SINKS.index(rest), ()
+    begins = [regime.begin for regime in regimes]
+    instants = sorted({*question.instants, *begins})
+    stops = (*instants[1:], math.inf)
+    entries: _Entries = {rest: np.arange(len(regimes[0].chain)) == 0}
+    spans: list[tuple[int, _Groups, list[tuple[_Group, Node, IntArray, IntArray]]]] = []
+    for start, stop in zip(instants, stops, strict=True):
+        place = bisect_right(begins, start) - 1
+        groups = products[place].reached(entries, Moment(start, False))
+        crosses = place + 1 < len(begins) and begins[place + 1] == stop
+        product = products[place + crosses]
+        moves = _passage(groups, product, regimes[place].onward if crosses else None, Moment(stop, True))
+        spans.append((place, groups, moves))
+        entries = {}
+        for _, other, _, states in moves:
+            if other not in _SINKS:
+                entries[other] = entries.get(other, False) | product.mask(states)
+        if not entries:
+            break
+    phases = []
+    followings = [groups for _, groups, _ in spans[1:]]
+    for start, stop, (place, groups, moves), following in zip(instants, stops, spans, (*followings, {}), strict=False):
+        size = len(_SINKS) + sum(len(group.states) for group in groups.values())
+        onward = np.arange(size)
+        for group, other, chosen, states in moves:
+            onward[group.first + chosen] = _places(following, other, states)
+        sources, targets, edges = products[place].edges(groups)
+        endless = math.isinf(stop)
+        motion = Limit.along(size, sources, targets, onward) if endless else Flow.along(size, sources, targets)
+        phases.append(_Phase(place, stop - start, size, motion, edges, onward))
+    return spans[0][1][rest].first, tuple(phases)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """The pairs with one rest: their states in ascending order, the place of the first of them, and the rest after."""
+
+    states: IntArray
+    first: int
+    after: tuple[Node, ...]  # entering a state of each kind
+
+
+_Entries: TypeAlias = dict[Node, BoolArray]  # for every rest, which states it is met with first
+_Groups: TypeAlias = dict[Node, _Group]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Product:
+    """The chain, and the kind of every state: `letters[kind]` says which conditions hold in it."""
+
+    chain: Chain
+    letters: tuple[dict[Node, bool], ...]
+    kind_of: IntArray
+    max_states: int
+
+    def reached(self, entries: _Entries, moment: Moment) -> _Groups:
+        """The pairs that can be reached from the entries during a span, by rest.
+
+        Untils are only ever decided, so rests are taken in the order of how much they leave open.
+        """
+        groups: _Groups = {}
+        entries = {rest: states.copy() for rest, states in entries.items()}
+        waiting = [(-len(untils(rest)), order, rest) for order, rest in enumerate(entries)]
+        heapq.heapify(waiting)
+        sources, targets, size = self.chain.sources, self.chain.targets, len(_SINKS)
+        while waiting:
+            rest = heapq.heappop(waiting)[-1]
+            after = self.after(rest, moment)
+            parts = dict(self.parted(after, targets))
+            stays = parts.get(rest, np.empty(0, np.int64))
+            states = reachable(len(self.chain), sources[stays], targets[stays], np.flatnonzero(entries[rest]))
+            groups[rest] = _Group(states, size, after)
+            size += len(states)
+            if size > self.max_states + len(_SINKS):
+                raise ExactError(
+                    f"the model's {len(self.chain):,} states make more than {self.max_states:,} pairs with what is "
+                    "left of the formula\n  raise max_states, ask for fewer operators at a time, or simulate"
+                )
+            inside = self.mask(states)
+            for other in parts:
+                arrived = targets[parts[other][inside[sources[parts[other]]]]]
+                if other == rest or other in _SINKS or not len(arrived):
+                    continue
+                if other not in entries:
+                    entries[other] = np.zeros(len(self.chain), dtype=np.bool_)
+                    heapq.heappush(waiting, (-len(untils(other)), len(entries), other))
+                entries[other][arrived] = True
+        return groups
+
+    def edges(self, groups: _Groups) -> tuple[IntArray, IntArray, IntArray]:
+        """The sources and targets of all edges between pairs, and the edges of the model that they are."""
+        blocks = [(np.empty(0, np.int64),) * 3]
+        for rest, group in groups.items():
+            edges = np.flatnonzero(self.mask(group.states)[self.chain.sources])
+            for other, chosen in self.parted(group.after, self.chain.targets[edges]):
+                taken = edges[chosen]
+                sources = _places(groups, rest, self.chain.sources[taken])
+                blocks.append((sources, _places(groups, other, self.chain.targets[taken]), taken))
+        sources, targets, edges = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        return sources, targets, edges
+
+    def after(self, rest: Node, moment: Moment) -> tuple[Node, ...]:
+        """The rest after an instant in a state of each kind; after an infinite time every until is false."""
+        if math.isinf(moment.time):
+            return (settled(rest, lambda until: False),) * len(self.letters)
+        return tuple(Question.progress(rest, moment, letter) for letter in self.letters)
+
+    def parted(self, after: tuple[Node, ...], states: IntArray) -> Iterator[tuple[Node, IntArray]]:
+        """The places in `states` that lead to each rest; only rests to which some do."""
+        rests = list(dict.fromkeys(after))
+        number = np.array([rests.index(rest) for rest in after])[self.kind_of[states]]
+        for index, rest in enumerate(rests):
+            if len(places := np.flatnonzero(number == index)):
+                yield rest, places
+
+    def mask(self, states: IntArray) -> BoolArray:
+        mask = np.zeros(len(self.chain), dtype=np.bool_)
+        mask[states] = True
+        return mask
+
+
+def _passage(
+    groups: _Groups, product: _Product, onto: IntArray | None, moment: Moment
+) -> list[tuple[_Group, Node, IntArray, IntArray]]:
+    """The instant that ends a span: for each group and each rest after it, which states lead there, and to which.
+
+    The states after it are those of the product; `onto` maps the group's states to them, if they are not the same.
+    """
+    moves = []
+    for rest, group in groups.items():
+        states = group.states if onto is None else onto[group.states]
+        for other, chosen in product.parted(product.after(rest, moment), states):
+            moves.append((group, other, chosen, states[chosen]))
+    return moves
+
+
+def _places(groups: _Groups, rest: Node, states: IntArray) -> IntArray:
+    if rest in _SINKS:
+        return np.full(len(states), _SINKS.index(rest))
+    return groups[rest].first + np.searchsorted(groups[rest].states, states)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sateen.core.errors import FormulaError
 from sateen.engine.algebra import Logged
-from sateen.engine.questions import Flat, Operator, flat, present_atoms
+from sateen.engine.questions import Operator, flat, present_atoms
 from sateen.engine.rates import Moving, safe_rate
 from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling, in_order, is_condition
 from sateen.logic.formula import Formula
@@ -34,18 +34,18 @@ class Lanes:
         self.fixed_parts: dict[Expression, str] = {}
         self.counts = frozenset(model.species)
         self.moving = Moving(self.counts, self.local, self.fixed)
-        self.flats: list[Flat | None] = [flat(formula) for formula in self.formulas]
-        self.operators: list[Operator] = list(
-            dict.fromkeys(each for form in self.flats if form for each in form.operators)
-        )
-        self.nested = [index for index, form in enumerate(self.flats) if form is None]
+        self.operators: list[Operator] = []  # of all flat formulas
+        self.verdicts = [flat(formula, self.operators) for formula in self.formulas]
+        self.nested = [index for index, verdict in enumerate(self.verdicts) if verdict is None]
         self.logged = Logged(tuple(self.formulas[index] for index in self.nested))
         trusted = frozenset(variable.name for variable in model.variables if self._is_count(variable))
         safe = [safe_rate(transition.rate, self.counts, trusted) for transition in model.transitions]
         self.coefficients = tuple(each for form in safe if form for each in form)
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
-        self.doubted_sides = [side for formula in formulas for side in _partial_sides(formula)]
+        # Delayed sides are checked with their log.
+        present = [side for formula in formulas for atom in present_atoms(formula) for side in atom.operands]
+        self.doubted_sides = [side for side in present if _partial(side)]
         self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides or model.events)
         self.tracked = self._tracked()
 
@@ -151,10 +151,6 @@ class Lanes:
         return [name for name in self.model.species if name in read]
 
 
-def _partial_sides(formula: Formula) -> list[Expression]:
-    """The sides of a formula's atoms that some state may leave undefined; delayed ones are checked with their log."""
-    return [side for atom in present_atoms(formula) for side in atom.operands if _partial(side)]
-
-
 def _partial(side: Expression) -> bool:
+    """Whether some state may leave a side of an atom undefined."""
     return any(isinstance(node, Operation) and node.symbol in _PARTIAL for node in in_order(side))

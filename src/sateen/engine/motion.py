@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import daxpy
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import csc_array, csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
@@ -251,16 +251,9 @@ class Limit:
         place = np.full(len(self.certain), -1)
         place[self.doubtful] = np.arange(count)
         inner = place[self.targets] >= 0
-        matrix = csc_array(
-            (
-                np.concatenate([np.ones(count), -shares[inner].astype(np.float64)]),
-                (
-                    np.concatenate([np.arange(count), self.sources[inner]]),
-                    np.concatenate([np.arange(count), place[self.targets[inner]]]),
-                ),
-            ),
-            shape=(count, count),
-        )
+        places = self.sources[inner], place[self.targets[inner]]
+        chances = csc_array((shares[inner].astype(np.float64), places), shape=(count, count))
+        matrix = eye_array(count, format="csc") - chances
         try:
             factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
         except RuntimeError:  # singular, for all that doubles can tell

@@ -113,14 +113,7 @@ class Question:
 
 def untils(node: Node) -> tuple[Until, ...]:
     """The untils of a combination, each once, from left to right."""
-    waiting, distinct = [node], dict[Until, None]()
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, Until):
-            distinct[current] = None
-        else:
-            waiting.extend(reversed(current.children))
-    return tuple(distinct)
+    return tuple(dict.fromkeys(part for part in subformulas(node) if isinstance(part, Until)))
 
 
 def settled(node: Node, verdict: Callable[[Until], bool | None]) -> Node:

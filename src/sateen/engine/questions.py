@@ -22,7 +22,6 @@ from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node,
 from sateen.logic.monitor import digits_after_point
 
 __all__ = [
-    "Flat",
     "Operator",
     "core_form",
     "earliest",
@@ -45,59 +44,59 @@ class Operator:
     window: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """A flat formula: its operators, and the source of the verdict from their statuses `s0`, `s1`, ..."""
-
-    operators: tuple[Operator, ...]
-    verdict: str
+class _Nested(Exception):
+    """An operator stands below another."""
 
 
-def flat(formula: Formula) -> Flat | None:
-    """The flat form of a formula, or None where it nests or delays."""
+def flat(formula: Formula, operators: list[Operator]) -> str | None:
+    """The verdict of a flat formula as source, from the statuses `s0`, `s1`, ... of the operators.
+
+    Its operators are added to those that are there already. None, and nothing added, where the formula nests or delays.
+    """
     if formula.delays:
         return None
-    operators: list[Operator] = []
+    known = list(operators)
 
     def status(operator: Operator) -> str:
-        if operator not in operators:
-            operators.append(operator)
-        return f"s{operators.index(operator)}"
+        if operator not in known:
+            known.append(operator)
+        return f"s{known.index(operator)}"
 
-    verdict = _flat_source(core_form(formula.root), formula.end, status)
-    return None if verdict is None else Flat(tuple(operators), verdict)
+    try:
+        verdict = _flat_source(core_form(formula.root), formula.end, status)
+    except _Nested:
+        return None
+    operators[:] = known
+    return verdict
 
 
-def _flat_source(node: Node, end: float | None, status: Callable[[Operator], str]) -> str | None:
+def _flat_source(node: Node, end: float | None, status: Callable[[Operator], str]) -> str:
+    condition = state_condition(node)
     match node:
         case Truth(value):
             return "1.0" if value else "-1.0"
-        case Not(operand) if state_condition(operand) is None:
-            inner = _flat_source(operand, end, status)
-            return None if inner is None else f"(-{inner})"
-        case And(operands) | Or(operands) if state_condition(node) is None:
-            inner_all = [_flat_source(operand, end, status) for operand in operands]
-            known = [inner for inner in inner_all if inner is not None]
+        case _ if condition is not None:
+            return status(Operator(condition))
+        case Not(operand):
+            return f"(-{_flat_source(operand, end, status)})"
+        case And(operands) | Or(operands):
             function = "min" if isinstance(node, And) else "max"
-            return None if len(known) < len(inner_all) else reduce(lambda x, y: f"{function}({x}, {y})", known)
+            parts = [_flat_source(operand, end, status) for operand in operands]
+            return reduce(lambda x, y: f"{function}({x}, {y})", parts)
         case Eventually(window, operand):
-            return _flat_window(None, operand, window, end, status)
-        case Until(window, left, right):
-            return _flat_window(left, right, window, end, status)
-    condition = state_condition(node)
-    return None if condition is None else status(Operator(condition))
-
-
-def _flat_window(
-    left: Node | None, right: Node, window: Interval, end: float | None, status: Callable[[Operator], str]
-) -> str | None:
-    sides = [None if side is None else state_condition(side) for side in (left, right)]
-    if sides[1] is None or (left is not None and sides[0] is None):
-        return None
+            left, right = None, state_condition(operand)
+        case Until(window, before, operand):
+            left, right = state_condition(before), state_condition(operand)
+            if left is None:
+                raise _Nested
+        case _:
+            raise _Nested
+    if right is None:
+        raise _Nested
     if end is not None and window.low > end:
         return "-1.0"  # an empty window has no witness
     cut = window if end is None else Interval(window.low, min(window.high, end))
-    return status(Operator(sides[1], sides[0], cut))
+    return status(Operator(right, left, cut))
 
 
 def state_condition(node: Node) -> Expression | None:

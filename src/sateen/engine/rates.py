@@ -53,23 +53,19 @@ class Moving:
         return not self.names.isdisjoint(expression.names)
 
 
-def safe_rate(
-    rate: Expression, counts: frozenset[str], trusted: frozenset[str] | None = None
-) -> tuple[Expression, ...] | None:
+def safe_rate(rate: Expression, counts: frozenset[str], trusted: frozenset[str]) -> tuple[Expression, ...] | None:
     """The coefficients of `rate` as a sum of products of counts, if it is one; the counts are whole numbers from 0 on.
 
     Such a rate cannot be negative, infinite or undefined while its coefficients, which read none of the counts, are in
     bounds; that is left for a check. Its moving factors are counts, or the falling counts A, A - 1, ... of a
-    combination. `trusted` are those of the counts that stay whole numbers from 0 on, by default all.
+    combination. `trusted` are those of the counts that stay whole numbers from 0 on.
     """
     terms = rate.operands if isinstance(rate, Operation) and rate.symbol == "+" else (rate,)
     coefficients = []
     for term in terms:
         above, below = factors(term)
         moving = [factor for factor in above if not counts.isdisjoint(factor.names)]
-        if any(not counts.isdisjoint(factor.names) for factor in below) or not _falling(
-            moving, counts if trusted is None else trusted
-        ):
+        if any(not counts.isdisjoint(factor.names) for factor in below) or not _falling(moving, trusted):
             return None
         still = [factor for factor in above if counts.isdisjoint(factor.names)]
         coefficients.append(_quotient(still, below))

@@ -15,7 +15,6 @@ import numpy as np
 from sateen.core.errors import InputError, SimulationError
 from sateen.core.path import Path
 from sateen.core.text import number_text, values_text
-from sateen.core.types import FloatArray
 from sateen.engine.events import Events
 from sateen.model.model import Model, Transition
 
@@ -49,10 +48,9 @@ def simulate(
     if not (math.isfinite(until) and until >= 0):
         raise InputError(f"until is a time from 0 on, not {until}")
     values = model.values(theta)
-    state = model.initial(values)
-    watch = _Watch(model, values, state) if model.events else None
-    if watch is not None:
-        state = watch.state
+    events = Events(model, values)
+    rows, held = events.begun(np.array([list(model.initial(values).values())]))
+    state = dict(zip(model.species, rows[0].tolist(), strict=True))
     rng = np.random.default_rng(seed)
     times, states = [0.0], [list(state.values())]
     time, absorbed = 0.0, False
@@ -66,7 +64,7 @@ def simulate(
                 raise SimulationError(
                     f"the rates add up to infinity at time {time:g}, where {values_text(state)}"
                 ) from None
-            threshold = math.inf if watch is None else watch.ahead(time)
+            threshold = events.ahead(rows, time) if model.events else math.inf
             if total == 0.0 and threshold == math.inf:
                 absorbed = True
                 break
@@ -76,8 +74,13 @@ def simulate(
                 break
             if jump < threshold:
                 state = _fired(model, _chosen(model, rates, rng.random() * total), values, state, time)
-            if watch is not None:
-                state = watch.after(state, time, passing=jump >= threshold)
+            if model.events:
+                after = np.array([list(state.values())])
+                if jump >= threshold:
+                    rows, held = events.passed(after, held, time)
+                else:
+                    rows, held = events.settled(after, held, time, f" at time {time:g}")
+                state = dict(zip(model.species, rows[0].tolist(), strict=True))
             if jump >= threshold and state == dict(zip(model.species, states[-1], strict=True)):
                 continue
             times.append(time)
@@ -85,36 +88,6 @@ def simulate(
     capped = len(times) > max_events and not absorbed
     end = times[-1] if capped else until
     return Path(times=times, states=states, species=model.species, end=end, absorbed=absorbed, values=values)
-
-
-class _Watch:
-    """The events of a model along one path: the state after them, and what their triggers say now."""
-
-    def __init__(self, model: Model, values: Mapping[str, float], state: State) -> None:
-        self.species = model.species
-        self.events = Events(model, values)
-        self.rows, self.held = self.events.begun(_rows(state))
-
-    @property
-    def state(self) -> State:
-        """The state after the last events."""
-        return dict(zip(self.species, self.rows[0].tolist(), strict=True))
-
-    def ahead(self, time: float) -> float:
-        """The next time at which the clock may set off an event."""
-        return self.events.ahead(self.rows, time)
-
-    def after(self, state: State, time: float, passing: bool) -> State:
-        """The state after the events at an instant; `passing` says that it is a threshold of the clock."""
-        if passing:
-            self.rows, self.held = self.events.passed(_rows(state), self.held, time)
-        else:
-            self.rows, self.held = self.events.settled(_rows(state), self.held, time, f" at time {time:g}")
-        return self.state
-
-
-def _rows(state: State) -> FloatArray:
-    return np.array([list(state.values())])
 
 
 def _rate(transition: Transition, environment: Mapping[str, float], state: State, time: float) -> float:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
@@ -37,9 +39,47 @@ from sateen.logic.formula import (
     Truth,
     Until,
 )
-from sateen.logic.properties import Properties, Property
 
-__all__ = ["HasScope", "read_properties"]
+__all__ = ["HasScope", "Properties", "Property", "read_properties"]
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A path formula of which the probability is asked, or compared: `comparison` is None, or one of < <= > >=."""
+
+    name: str
+    formula: Formula
+    comparison: str | None = None
+    bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Properties(Mapping[str, Property]):
+    """The properties of a file by name; one without a name is called property_1, by its place among them.
+
+    Iterating gives those in `read`. `refused` are the errors of the others; asking for one of them raises it.
+    """
+
+    read: Mapping[str, Property]
+    refused: Mapping[str, FormulaError]
+
+    def __getitem__(self, name: str) -> Property:
+        if name in self.refused:
+            raise copy(self.refused[name])
+        if name not in self.read:
+            known = [*self.read, *self.refused]
+            hint = nearest(name, known) or f"there are {', '.join(known[:10])}{', ...' if known[10:] else ''}"
+            raise KeyError(f"no property {name}; {hint}")
+        return self.read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.read
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read)
+
+    def __len__(self) -> int:
+        return len(self.read)
 
 
 class HasScope(Protocol):
@@ -118,8 +158,11 @@ class _Reader:
         """Works out constants and labels, once all are declared, and refuses values that nothing asks for."""
         while ready := [each for each in self.defined if self._ready(each[2])]:
             for item, name, value in ready:
-                with pointed(self.text, FormulaError, item.start):
-                    self._define(name, value)
+                with pointed(self.text, FormulaError, item.start), suppress(_WithoutValue):
+                    # Where it reads a constant without a value it has none either: an error of what uses it.
+                    made = typed(value, self._lookup)
+                    check_kind(name, self.kinds[name], made, value)
+                    self.values[name] = self._value(made, value, f"the constant {name}")
             self.defined = [each for each in self.defined if each not in ready]
         for name, (item, condition) in self.conditions.items():
             with pointed(self.text, FormulaError, item.start):
@@ -143,27 +186,19 @@ class _Reader:
         """Whether every constant of the file that a term reads has its value."""
         return all(name in self.values for name in _names(term) if name in self.kinds)
 
-    def _define(self, name: str, value: Term) -> None:
-        made = typed(value, self._lookup)
-        check_kind(name, self.kinds[name], made, value)
-        with suppress(_WithoutValue):  # then it has no value either, which is an error of what uses it
-            self.values[name] = self._value(made, value, f"the constant {name}")
-
     def property(self, name: str, item: Item) -> Property:
         """The property that an item asks about; FormulaError if it is none of those supported."""
         with pointed(self.text, FormulaError, item.start):
             if refusal := refused_operator(item):
                 raise refusal
-            question = parse_question(item)
-            bound = None
-            if question.bound is not None:
-                bound = self._number(question.bound, "the bound of P")
-                if not 0 <= bound <= 1:
-                    raise Mistake(f"a probability is between 0 and 1, not {bound:g}", question.bound.position)
-            root = self._node(question.path)
+            path, comparison, limit = parse_question(item)
+            bound: float | None = None
+            if limit is not None and not 0 <= (bound := self._number(limit, "the bound of P")) <= 1:
+                raise Mistake(f"a probability is between 0 and 1, not {bound:g}", limit.position)
+            root = self._node(path)
             if depth_of(root, lambda node: node.children) > MAX_DEPTH:
-                raise Mistake(f"more than {MAX_DEPTH} levels of operators", question.path.position)
-        return Property(name, Formula(root), question.comparison, bound)
+                raise Mistake(f"more than {MAX_DEPTH} levels of operators", path.position)
+        return Property(name, Formula(root), comparison, bound)
 
     def _given(self, name: str, kind: Kind) -> float:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from lark import Token, v_args
 
@@ -17,12 +17,13 @@ from sateen.core.errors import FormulaError
 from sateen.language.grammar import Language, Mistake
 from sateen.language.prism_syntax import EXPRESSIONS, Defined, Term, TermBuilder, prism_hint, without_comments
 
-__all__ = ["Item", "Question", "items", "parse_definition", "parse_question", "refused_operator"]
+__all__ = ["Item", "items", "parse_definition", "parse_question", "refused_operator"]
 
 _MAX_CHARACTERS: Final = 200_000
 _MOST_ITEMS: Final = 1_000
 _TOKENS: Final = re.compile(r'"[^"\n]*"|[A-Za-z_]\w*|\S')
 _NAMED: Final = re.compile(r'\s*"([A-Za-z_]\w*)"\s*:')
+_Question: TypeAlias = tuple[Term, str | None, Term | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,6 @@ class Item:
     name: str
     text: str
     start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`P=? [ path ]`, or `P>=p [ path ]` with its comparison and its bound."""
-
-    path: Term
-    comparison: str | None
-    bound: Term | None
 
 
 def items(text: str) -> Iterator[Item]:
@@ -128,9 +120,9 @@ class _PropertyBuilder(TermBuilder):
             raise Mistake(f"the operator {token} is not supported inside P", token.start_pos or 0, _PATHS)
         return super().checked(token)
 
-    def question(self, *parts: Any) -> Question:
+    def question(self, *parts: Any) -> _Question:
         *wanted, path = parts
-        return Question(path, str(wanted[0]), wanted[1]) if wanted else Question(path, None, None)
+        return (path, str(wanted[0]), wanted[1]) if wanted else (path, None, None)
 
     def timed(self, *parts: Any) -> Term:
         """`F a` or `a U b`, where a window may stand before the last operand."""
@@ -181,9 +173,9 @@ _PROPERTIES: Final = Language(
 )
 
 
-def parse_question(item: Item) -> Question:
-    """A property of the form P=? [ path ] or P>=p [ path ]; positions count from the beginning of the item."""
-    question: Question = _PROPERTIES.read(item.text, "question")
+def parse_question(item: Item) -> _Question:
+    """The path of a property P=? [ path ] or P>=p [ path ]; of the latter the comparison and the bound too."""
+    question: _Question = _PROPERTIES.read(item.text, "question")
     return question
 
 

@@ -11,10 +11,12 @@ and all instants are whole numbers of one common tick.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import zip_longest
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -33,6 +35,7 @@ _Set: TypeAlias = list[int]  # switches, as in intervals.py
 _Environment: TypeAlias = Mapping[str, Value] | Mapping[str | tuple[str, float], Value]
 _ALL: Final[_Set] = [0]
 _NONE: Final[_Set] = []
+_FOREVER: Final = -2  # in the place of the end of a set without one: even, for infinity is never in it
 
 
 def monitor(formula: Formula, path: Path) -> Verdict:
@@ -160,17 +163,13 @@ class _Clock:
 
     def spans(self, members: _Set) -> tuple[Span, ...]:
         """The intervals of a set, in the path's own unit of time."""
-        spans = []
-        for index in range(0, len(members), 2):
-            start, closed_start = self.time(members[index]), members[index] % 2 == 0
-            if index + 1 < len(members):
-                spans.append(Span(start, self.time(members[index + 1]), closed_start, members[index + 1] % 2 == 1))
-            else:
-                spans.append(Span(start, math.inf, closed_start, False))
-        return tuple(spans)
+        return tuple(
+            Span(self.time(start), self.time(stop), start % 2 == 0, stop % 2 == 1)
+            for start, stop in zip_longest(members[::2], members[1::2], fillvalue=_FOREVER)
+        )
 
     def time(self, position: int) -> float:
-        return float(Fraction(position // 2, 10**self.digits))
+        return math.inf if position == _FOREVER else float(Fraction(position // 2, 10**self.digits))
 
 
 def digits_after_point(decimal: Decimal) -> int:
@@ -231,16 +230,15 @@ class _Evaluation:
 
     def _eventually(self, window: Interval, x: _Set) -> _Set:
         x = self._cut(x)
-        out = [0] * len(x)
-        low, high = self.clock.position(window.low), self.clock.position(window.high)
-        return out[: intervals.eventually(x, len(x), low, high, out)]
+        return _filled(len(x), intervals.eventually, x, len(x), *self._bounds(window))
 
     def _until(self, window: Interval, x: _Set, y: _Set) -> _Set:
         y = self._cut(y)
         room = 2 * (len(x) + len(y))
-        spare, out = [0] * room, [0] * room
-        low, high = self.clock.position(window.low), self.clock.position(window.high)
-        return out[: intervals.until(x, len(x), y, len(y), low, high, spare, out)]
+        return _filled(room, intervals.until, x, len(x), y, len(y), *self._bounds(window), [0] * room)
+
+    def _bounds(self, window: Interval) -> tuple[int, int]:
+        return self.clock.position(window.low), self.clock.position(window.high)
 
     def _cut(self, x: _Set) -> _Set:
         """In the finite reading, witnesses stand no later than `end`."""
@@ -249,8 +247,7 @@ class _Evaluation:
     def _atom(self, comparison: Expression) -> tuple[_Set, _Set]:
         positions, environment = self._environment(comparison)
         truth = np.broadcast_to(self._truth(comparison, positions, environment), len(positions)).tolist()
-        out = [0] * len(positions)
-        holds = out[: intervals.switches(positions, truth, len(positions), out)]
+        holds = _filled(len(positions), intervals.switches, positions, truth, len(positions))
         if self.path.absorbed:
             return holds, holds
         last = self.clock.position(self.path.end)
@@ -299,10 +296,7 @@ class _Evaluation:
 
 def _latest(shifted: list[int], positions: list[int]) -> list[int]:
     """For each position, the index of the last jump that has happened; before the first, the initial value's."""
-    first = 0
-    while first + 1 < len(shifted) and shifted[first + 1] == shifted[0]:
-        first += 1
-    index, indices = first, []
+    index, indices = bisect(shifted, shifted[0]) - 1, []
     for position in positions:
         while index + 1 < len(shifted) and shifted[index + 1] <= position:
             index += 1
@@ -330,19 +324,22 @@ def _pair(compute: Callable[..., _Set], certain: tuple[_Set, ...], possible: tup
     return first, first if doubtless else compute(*possible)
 
 
+def _filled(room: int, function: Callable[..., int], *arguments: object) -> _Set:
+    """What a function of the algebra writes into that much room."""
+    out = [0] * room
+    return out[: function(*arguments, out)]
+
+
 def _apply(join: Callable[..., int], x: _Set, y: _Set) -> _Set:
-    out = [0] * (len(x) + len(y))
-    return out[: join(x, len(x), y, len(y), out)]
+    return _filled(len(x) + len(y), join, x, len(x), y, len(y))
 
 
 def _complement(x: _Set) -> _Set:
-    out = [0] * (len(x) + 1)
-    return out[: intervals.complement(x, len(x), out)]
+    return _filled(len(x) + 1, intervals.complement, x, len(x))
 
 
 def _known_until(x: _Set, last: int, beyond: bool) -> _Set:
-    out = [0] * (len(x) + 1)
-    return out[: intervals.known_until(x, len(x), last, beyond, out)]
+    return _filled(len(x) + 1, intervals.known_until, x, len(x), last, beyond)
 
 
 def _verdict(both: tuple[_Set, _Set]) -> Verdict:

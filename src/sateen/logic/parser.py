@@ -105,20 +105,15 @@ class _Window:
 class _FormulaBuilder(Builder):
     """The tree as written, with windows and delays whose bounds may still be names."""
 
-    def iff(self, left: Node, right: Node) -> Node:
-        return Iff(left, right)
-
-    def implies(self, left: Node, right: Node) -> Node:
-        return Implies(left, right)
+    iff = Iff
+    implies = Implies
+    not_ = Not
 
     def or_(self, *operands: Node) -> Node:
         return Or(operands)
 
     def and_(self, *operands: Node) -> Node:
         return And(operands)
-
-    def not_(self, operand: Node) -> Node:
-        return Not(operand)
 
     def until(self, left: Node, *rest: Any) -> Node:
         return Until(rest[0] if len(rest) == 2 else ALWAYS, left, rest[-1])

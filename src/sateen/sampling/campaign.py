@@ -7,63 +7,46 @@ Ctrl-C never falls between a chunk that is done and its entry in the ledger and 
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
-from types import FrameType
-from typing import Final, ParamSpec, TypeAlias, TypeVar
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from sateen.core.errors import InputError, SimulationError, StoreError
+from sateen.core.interrupts import deferring_interrupts
 from sateen.core.progress import Progress, working
 from sateen.core.types import FloatArray, IntArray
 from sateen.sampling.ledger import Chunk, Interval, Ledger, Tally
 from sateen.sampling.source import Source
-from sateen.sampling.store import StoredCampaign
+from sateen.sampling.store import Store
 
-__all__ = ["Campaign", "Pace"]
+__all__ = ["FIRST_SIZE", "Campaign", "Pace"]
 
 _SECONDS: Final = 0.4  # that a chunk should take
 _LEAST_SECONDS: Final = 0.05  # that a chunk should take when there is little left to share out
 _GROWTH: Final = 4  # times the largest chunk so far
-_FIRST_SIZE: Final = 64  # runs of the first chunks of a source that is fast
+FIRST_SIZE: Final = 64  # runs of the first chunks of a source that is fast
 _MOST_POINTS: Final = 1 << 17  # in a chunk: its tables take some ten megabytes
 _IN_FLIGHT: Final = 2  # chunks for each worker: one that it runs, one that waits
 _LOOK_UP: Final = 0.2  # seconds after which a wait looks for Ctrl-C, which does not wake it on every system
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 _Counted: TypeAlias = Future[tuple[Tally, float]]
 _Waiting: TypeAlias = dict[_Counted, Interval]
 
 
+@dataclass(frozen=True, slots=True)
 class Campaign:
-    """Runs to be made by `workers`, or by the workers of an executor, until the ledger has no gap."""
+    """Runs to be made by the workers of the pace, or by those of an executor, until the ledger has no gap."""
 
-    def __init__(
-        self,
-        source: Source,
-        theta: FloatArray,
-        ledger: Ledger,
-        *,
-        workers: int,
-        executor: Executor | None,
-        chunk: int | None,
-        progress: Progress,
-        stored: StoredCampaign | None,
-    ) -> None:
-        self.source = source
-        self.theta = theta
-        self.ledger = ledger
-        self.executor = executor
-        self.workers = workers
-        self.progress = progress
-        self.stored = stored
-        self._inline = workers == 1 and executor is None
-        self.pace = Pace(chunk, workers, first=_FIRST_SIZE if source.interruptible_soon else 1)
-        self._mark = time.perf_counter()
+    source: Source
+    theta: FloatArray
+    ledger: Ledger
+    pace: Pace
+    executor: Executor | None
+    progress: Progress
+    stored: Store | None
 
     def run(self) -> None:
         """Make all runs that are missing."""
@@ -75,42 +58,39 @@ class Campaign:
             if self.source.interruptible_soon:
                 if self.source.needs_compile:
                     self.progress.note("compiling (once)")
-                self._run_here((gaps[0][0], gaps[0][0] + 1))
-            self._run_all()
+                # The first run is made in this thread, and not timed: something is compiled or loaded for it.
+                first = gaps[0][0], gaps[0][0] + 1
+                points, items = self.ledger.items(*first)
+                tally = self.source.count(self.theta[points], items)
+                with deferring_interrupts():
+                    self._enter(first, tally, 0.0)
+                gaps = self.ledger.gaps()
+            self.pace.lap()
+            many = self.executor is None and self.pace.workers > 1
+            threads = ThreadPoolExecutor(self.pace.workers, "sateen") if many else None
+            try:
+                while gaps:
+                    clear = self._gather(self.executor or threads, gaps)
+                    gaps = [] if clear else self._caught_up()
+            finally:
+                if threads:
+                    threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run_all(self) -> None:
-        gaps = self.ledger.gaps()
-        self._mark = time.perf_counter()
-        threads = None if self.executor or self._inline else ThreadPoolExecutor(self.workers, "sateen")
-        try:
-            while gaps:
-                clear = self._gather(self.executor or threads or _Inline(), gaps)
-                gaps = [] if clear else self._caught_up()
-        finally:
-            if threads:
-                threads.shutdown(wait=False, cancel_futures=True)
-
-    def _run_here(self, interval: Interval) -> None:
-        """Make a few runs in this thread, and do not count the time: something was compiled or loaded for them."""
-        points, items = self.ledger.items(*interval)
-        tally = self.source.count(self.theta[points], items)
-        with _uninterrupted():
-            self._enter(interval, tally, 0.0)
-
-    def _gather(self, executor: Executor, gaps: Iterable[Interval]) -> bool:
+    def _gather(self, executor: Executor | None, gaps: list[Interval]) -> bool:
         """Make the runs in the gaps; stops early, and returns False, where another process has made some of them."""
-        pieces = self._cut(list(gaps))
+        pieces = self._cut(gaps)
         waiting: _Waiting = {}
         clear = True
-        room = 1 if self._inline else _IN_FLIGHT * self.workers
+        room = _IN_FLIGHT * self.pace.workers if executor else 1
         # Work that is done at once, in this thread, must itself be open to Ctrl-C if it may take long.
-        handing_out = nullcontext if self._inline and not self.source.interruptible_soon else _uninterrupted
+        handing_out = deferring_interrupts if executor or self.source.interruptible_soon else nullcontext
         try:
             while True:
                 while clear and len(waiting) < room and (piece := next(pieces, None)):
                     points, items = self.ledger.items(*piece)
                     with handing_out():
-                        future = executor.submit(_counted, self.source, self.theta[points], items)
+                        work = (self.source, self.theta[points], items)
+                        future = executor.submit(_counted, *work) if executor else _counted_here(*work)
                         waiting[future] = piece
                 if not waiting:
                     return clear
@@ -142,11 +122,9 @@ class Campaign:
             if (explained := _explained(error)) is error:
                 raise
             raise explained from error
-        with _uninterrupted():
+        with deferring_interrupts():
             interval = waiting.pop(future)
-            now = time.perf_counter()
-            entered = self._enter(interval, tally, now - self._mark)
-            self._mark = now
+            entered = self._enter(interval, tally, self.pace.lap())
         self.pace.learn(interval[1] - interval[0], seconds)
         self.source.raise_if_hopeless(self.ledger)
         return entered
@@ -182,6 +160,8 @@ class Campaign:
         before = self.ledger.done
         self.ledger.clear()
         self.stored.load(self.ledger)
+        if self.ledger.done <= before:
+            raise self.stored.damaged("it refuses runs that none of its rows has")
         self.progress.advance(self.ledger.done - before)
         gaps = self.ledger.gaps()
         if not gaps:
@@ -202,6 +182,12 @@ class Pace:
         self._next = first
         self._largest = first
         self._rate = math.inf  # runs a second
+        self._mark = time.perf_counter()
+
+    def lap(self) -> float:
+        """The seconds since the lap before."""
+        before, self._mark = self._mark, time.perf_counter()
+        return self._mark - before
 
     def size(self, left: int) -> int:
         """How many runs to take, of so many that are left: towards the end less, so that all workers end together."""
@@ -219,24 +205,20 @@ class Pace:
         self._next = max(1, min(int(self._rate * _SECONDS), _GROWTH * self._largest))
 
 
-class _Inline(Executor):
-    """Does the work at once, in the thread that hands it out."""
-
-    def submit(
-        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> Future[_Result]:
-        future: Future[_Result] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
 def _counted(source: Source, theta: FloatArray, items: IntArray) -> tuple[Tally, float]:
     """The tally of the items, and how many seconds it took; a function that other processes find by its name."""
     start = time.perf_counter()
     return source.count(theta, items), time.perf_counter() - start
+
+
+def _counted_here(source: Source, theta: FloatArray, items: IntArray) -> _Counted:
+    """The same, done at once in this thread."""
+    future: _Counted = Future()
+    try:
+        future.set_result(_counted(source, theta, items))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def _explained(error: Exception) -> Exception:
@@ -250,21 +232,3 @@ def _explained(error: Exception) -> Exception:
             "  define it with `def` at the top level of a module, or use workers= for threads"
         )
     return error
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C takes effect after the block. Only the main thread ever sees it."""
-    main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT) if main else None
-    if not callable(handler):
-        yield
-        return
-    pressed: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda *how: pressed.append(how))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if pressed:
-            handler(*pressed[0])

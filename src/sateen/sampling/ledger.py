@@ -57,7 +57,7 @@ class Ledger:
         """Forget all counts."""
         self.satisfied = np.zeros((self.size, len(self.runs)), np.int64)
         self._undecided: dict[str, IntArray] = {}  # most campaigns have none, and they are as large as `satisfied`
-        self._done: list[Interval] = []  # disjoint, apart from each other, in order
+        self._edges: list[int] = []  # where stretches of entered runs begin and end, by turns
         self.failures: tuple[Failure, ...] = ()
         self.seconds = 0.0
         self.done = 0
@@ -80,9 +80,8 @@ class Ledger:
 
     def add(self, chunk: Chunk) -> None:
         """Enter a chunk, of whose runs none is entered yet."""
-        place = bisect(self._done, (chunk.first, chunk.stop))
-        before, after = self._done[:place][-1:], self._done[place:][:1]
-        if (before and before[0][1] > chunk.first) or (after and after[0][0] < chunk.stop):
+        place = bisect(self._edges, chunk.first)
+        if place % 2 or any(edge < chunk.stop for edge in self._edges[place : place + 1]):
             raise AssertionError(f"the runs {chunk.first} to {chunk.stop} are entered already")
         points = self._points(chunk.first, chunk.stop)
         self.satisfied[:, points] += chunk.tally.satisfied
@@ -91,16 +90,13 @@ class Ledger:
                 self._undecided.setdefault(reason, np.zeros_like(self.satisfied))[:, points] += undecided
         failures = sorted((*self.failures, *chunk.tally.failures), key=lambda each: (each.point, each.run))
         self.failures = tuple(failures[:MOST_FAILURES])
-        low = before.pop()[0] if before and before[0][1] == chunk.first else chunk.first
-        high = after.pop()[1] if after and after[0][0] == chunk.stop else chunk.stop
-        self._done = [span for span in self._done if span[1] < low or span[0] > high]
-        self._done.insert(bisect(self._done, (low, high)), (low, high))
+        self._edges = sorted({*self._edges} ^ {chunk.first, chunk.stop})  # an edge of two stretches is none any more
         self.seconds += chunk.seconds
         self.done += chunk.stop - chunk.first
 
     def gaps(self) -> list[Interval]:
         """The runs that are not entered."""
-        edges = [0, *(edge for span in self._done for edge in span), self.total]
+        edges = [0, *self._edges, self.total]
         return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
     def undecided(self, formula: int) -> dict[str, IntArray]:
@@ -111,16 +107,12 @@ class Ledger:
         """How many runs of each point are entered."""
         if self.done == self.total:
             return self.runs
-        edges = np.array([edge for span in self._done for edge in span], np.int64)
-        lengths = np.concatenate([[0], np.cumsum(edges[1::2] - edges[::2])])
-
-        def entered(place: IntArray) -> IntArray:
-            """How many runs before a place are entered."""
-            begun = np.searchsorted(edges[::2], place)
-            over = np.maximum(edges[1::2][begun - 1] - place, 0) if len(edges) else np.zeros_like(place)
-            return np.asarray(lengths[begun] - np.where(begun > 0, over, 0))
-
-        return entered(self._ends) - entered(self._ends - self.runs)
+        # How many runs before a place are entered grows along the stretches, and stays between them.
+        edges = np.array([0, *self._edges], np.int64)
+        lengths = np.diff(edges, prepend=0)
+        lengths[1::2] = 0
+        entered = np.interp(np.concatenate([[0], self._ends]), edges, np.cumsum(lengths))
+        return np.asarray(np.diff(entered), np.int64)
 
     def _points(self, first: int, stop: int) -> slice:
         low, high = np.searchsorted(self._ends, [first, stop - 1], side="right").tolist()

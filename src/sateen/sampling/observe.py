@@ -1,4 +1,4 @@
-"""`observe`: many runs at many points, and how many of them satisfy a formula."""
+"""`observe` and `observe_held_out`: many runs at many points, and how many of them satisfy a formula."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,19 +20,19 @@ from sateen.core.counts import counts_of
 from sateen.core.errors import InputError, Interrupted, StoreError
 from sateen.core.observations import Observations
 from sateen.core.progress import SILENT, Progress
-from sateen.core.space import Points, Range
+from sateen.core.seeds import stream_seed
+from sateen.core.space import Points, Range, Space
 from sateen.core.threads import processors
 from sateen.core.types import File
 from sateen.core.version import VERSION
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
-from sateen.sampling.blackbox import BlackBox, Function, name_of
-from sateen.sampling.campaign import Campaign
+from sateen.sampling.campaign import FIRST_SIZE, Campaign, Pace
 from sateen.sampling.ledger import Ledger
-from sateen.sampling.source import Simulated, Source, relevant
+from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
-__all__ = ["ObserveOptions", "check_seed", "observe"]
+__all__ = ["ObserveOptions", "observe", "observe_held_out"]
 
 _MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
@@ -126,24 +126,16 @@ def observe(
         observations = {name: order.observations(each, ledger) for name, each in decided.items()}
         return observations if isinstance(formula, Mapping) else observations[""]
 
+    pace = Pace(chunk, workers, first=FIRST_SIZE if source.interruptible_soon else 1)
+    arrays = {"theta": points.theta, "runs": ledger.runs}
     try:
-        with ExitStack() as closing:
-            stored = None
-            if store is not None:
-                arrays = {"theta": points.theta, "runs": ledger.runs}
-                stored = closing.enter_context(Store(store)).campaign(order.identity(source), arrays, _now())
+        opened: AbstractContextManager[Store | None] = nullcontext()
+        if store is not None:
+            opened = Store(store, order.identity(source), arrays, _now())
+        with opened as stored:
+            if stored:
                 stored.load(ledger)
-            campaign = Campaign(
-                source,
-                points.theta,
-                ledger,
-                workers=workers,
-                executor=executor,
-                chunk=chunk,
-                progress=progress,
-                stored=stored,
-            )
-            campaign.run()
+            Campaign(source, points.theta, ledger, pace, executor, progress, stored).run()
     except KeyboardInterrupt:
         kept = ".partial has them" if store is None else f"the store {os.fspath(store)} has them: run the same again"
         raise Interrupted(f"stopped after {ledger.done:,} of {ledger.total:,} runs; {kept}", result()) from None
@@ -151,6 +143,54 @@ def observe(
         error.partial = result() if ledger.done else None
         raise
     return result()
+
+
+@overload
+def observe_held_out(
+    model: Model | Function,
+    formula: Formula | None,
+    space: Space,
+    points: int,
+    runs: int,
+    *,
+    seed: int,
+    **options: Unpack[ObserveOptions],
+) -> Observations: ...
+@overload
+def observe_held_out(
+    model: Model | Function,
+    formula: Mapping[str, Formula],
+    space: Space,
+    points: int,
+    runs: int,
+    *,
+    seed: int,
+    **options: Unpack[ObserveOptions],
+) -> dict[str, Observations]: ...
+def observe_held_out(
+    model: Model | Function,
+    formula: Formula | Mapping[str, Formula] | None,
+    space: Space,
+    points: int,
+    runs: int,
+    *,
+    seed: int,
+    **options: Unpack[ObserveOptions],
+) -> Observations | dict[str, Observations]:
+    """`observe` at a number of fresh points, drawn independently and uniformly from the space.
+
+    The points and the runs have streams of their own, derived from `seed` by name. So they share no random numbers with
+    each other, nor with training observations that were made with the same seed.
+
+    >>> from sateen import stl
+    >>> model = Model.parse("species A = 10\\nA -> 0 @ mass_action(k)")
+    >>> held_out = observe_held_out(model, stl("F[0, 2] A == 0"), Space(k=(0.1, 2.0)), points=5, runs=100, seed=1)
+    >>> held_out.points.iid, held_out.trials.tolist()
+    (True, [100, 100, 100, 100, 100])
+    """
+    _check_seed(seed)
+    chosen = space.uniform(points, seed=stream_seed(seed, "held-out points"))
+    return observe(model, formula, chosen, runs, seed=stream_seed(seed, "held-out runs"), **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +305,7 @@ def _check(
         raise InputError("a model needs a formula to decide its runs; formula=None is for black boxes that return bool")
     if not isinstance(points, Points):
         raise InputError(f"points are Points of a Space, not a {type(points).__name__}; write space.points(...)")
-    check_seed(seed)
+    _check_seed(seed)
     for name, value in (("workers", workers), ("chunk", chunk)):
         if value is not None and not (_whole(value) and value >= 1):
             raise InputError(f"{name} is a whole number from 1 up, not {value!r}")
@@ -273,7 +313,7 @@ def _check(
         raise InputError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
 
 
-def check_seed(seed: object) -> None:
+def _check_seed(seed: object) -> None:
     """Raise if `seed` is no seed of runs."""
     if not (_whole(seed) and 0 <= seed < _MOST_SEED):
         raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")

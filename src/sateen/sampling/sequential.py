@@ -10,8 +10,10 @@ upper limit of k + undecided enclose the interval of the hidden count, and cover
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
 
@@ -108,55 +110,38 @@ def until_width(draw: Callable[[int], Tally], width: float, level: float, max_ru
     seen = draw(min(math.ceil(4 / width), pilot))
     # The pilot grows as long as it is shorter than what its uncertainty costs.
     while (more := min(seen.runs // 2 + 1, pilot - seen.runs)) > 0:
-        plan = _Plan(seen, width, 1.0 - _SHARES[0] * (1.0 - level), max_runs - seen.runs)
-        if seen.runs >= plan.runs(_nearest_half(seen)) - plan.runs(_nearest_half(seen, level=0.0)):
+        planned = partial(_planned, seen, width, 1.0 - _SHARES[0] * (1.0 - level), max_runs - seen.runs)
+        if seen.runs >= planned(_nearest_half(seen))[0] - planned(_nearest_half(seen, level=0.0))[0]:
             break
         seen += draw(more)
     attempts: list[tuple[Limits, Tally]] = []
     for attempt, share in enumerate(_SHARES, start=1):
-        plan = _Plan(seen, width, 1.0 - share * (1.0 - level), max_runs - seen.runs)
-        fresh = draw(plan.runs(_nearest_half(seen) if attempt < len(_SHARES) else 0.5))
+        attempt_level = 1.0 - share * (1.0 - level)
+        probability = _nearest_half(seen) if attempt < len(_SHARES) else 0.5
+        runs, gives_up = _planned(seen, width, attempt_level, max_runs - seen.runs, probability)
+        fresh = draw(runs)
         seen += fresh
-        attempts.append((clopper_pearson(fresh.satisfied, fresh.runs, plan.level, fresh.undecided), fresh))
-        if _width(attempts[-1][0]) <= width or plan.gives_up or seen.runs == max_runs:
+        attempts.append((clopper_pearson(fresh.satisfied, fresh.runs, attempt_level, fresh.undecided), fresh))
+        if _width(attempts[-1][0]) <= width or gives_up or seen.runs == max_runs:
             break
     limits, counted = min(attempts, key=lambda each: _width(each[0]))
     return counted, limits, seen
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How many runs to make for a width, knowing what was seen before, with `most` runs at most."""
+def _planned(seen: Tally, width: float, level: float, most: int, probability: float) -> tuple[int, bool]:
+    """The fewest runs, up to `most`, that suffice for a width when they satisfy the formula with that frequency.
 
-    seen: Tally
-    width: float
-    level: float
-    most: int
+    And whether undecided runs, of which there are as many as were seen before, put the width out of reach; then chance
+    alone is brought down to it.
+    """
+    room = width - (seen.undecided / seen.runs if seen.undecided else 0.0)  # what the undecided runs leave
 
-    @property
-    def room(self) -> float:
-        """What the undecided runs leave of the width."""
-        return self.width - (self.seen.undecided / self.seen.runs if self.seen.undecided else 0.0)
+    def suffice(runs: int, probability: float) -> bool:
+        return _width(clopper_pearson(runs * probability, runs, level)) <= room
 
-    @property
-    def gives_up(self) -> bool:
-        """Whether undecided runs put the width out of reach; then chance alone is brought down to it."""
-        return self.room < self.width and not self._suffice(self.most, _nearest_half(self.seen), self.room)
-
-    def runs(self, probability: float) -> int:
-        """The fewest runs that suffice when they satisfy the formula with that frequency."""
-        room = self.width if self.gives_up else self.room
-        few, many = 0, 1
-        while many < self.most and not self._suffice(many, probability, room):
-            few, many = many, 2 * many
-        many = min(many, self.most)
-        while many - few > 1:
-            middle = (few + many) // 2
-            few, many = (few, middle) if self._suffice(middle, probability, room) else (middle, many)
-        return many
-
-    def _suffice(self, runs: int, probability: float, room: float) -> bool:
-        return _width(clopper_pearson(runs * probability, runs, self.level)) <= room
+    gives_up = room < width and not suffice(most, _nearest_half(seen))
+    room = width if gives_up else room
+    return 1 + bisect_left(range(1, most), True, key=lambda runs: suffice(runs, probability)), gives_up
 
 
 def _nearest_half(seen: Tally, level: float = _PILOT_LEVEL) -> float:

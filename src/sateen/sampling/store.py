@@ -31,7 +31,7 @@ from sateen.core.observations import Failure
 from sateen.core.types import Arrays, File
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 
-__all__ = ["Store", "StoredCampaign"]
+__all__ = ["Store"]
 
 _MARK: Final = 0x5A7EE401  # by which SQLite files say whose they are
 _VERSION: Final = 1
@@ -58,9 +58,13 @@ _WORDS: Final = {
 
 
 class Store:
-    """An open store, to be closed by `with`."""
+    """A campaign in an open store, to be closed by `with`.
 
-    def __init__(self, file: File) -> None:
+    It is known by the words and arrays that are given, and a new one if it is not there yet.
+    """
+
+    def __init__(self, file: File, asked: Mapping[str, object], arrays: Arrays, created: str) -> None:
+        self.key = checksum(asked, arrays)
         self.file = os.fspath(file)
         path = os.path.abspath(self.file)
         folder = os.path.dirname(path)
@@ -68,11 +72,18 @@ class Store:
             raise StoreError(f"the store {self.file} is a folder\n  name a file in it, such as {self.file}/runs.db")
         if not os.path.isdir(folder):
             raise StoreError(f"the store {self.file} cannot be made: there is no folder {folder}\n  make it first")
-        with self.speaking():
+        with self._speaking():
             self.connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         try:
-            with self.speaking():
+            with self._speaking():
                 self._prepare()
+                with self._writing():
+                    self.connection.execute(
+                        "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
+                        (self.key, json.dumps(asked), created),
+                    )
+                    question = "SELECT id FROM campaign WHERE key = ?"
+                    (self.number,) = self.connection.execute(question, (self.key,)).fetchone()
         except BaseException:
             self.connection.close()
             raise
@@ -85,16 +96,33 @@ class Store:
         with suppress(sqlite3.Error):
             self.connection.close()
 
-    def campaign(self, asked: Mapping[str, object], arrays: Arrays, created: str) -> StoredCampaign:
-        """The campaign that is known by these words and arrays; a new one if it is not there yet."""
-        key = checksum(asked, arrays)
-        with self.speaking(), self.writing():
-            self.connection.execute(
-                "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
-                (key, json.dumps(asked), created),
-            )
-            (number,) = self.connection.execute("SELECT id FROM campaign WHERE key = ?", (key,)).fetchone()
-        return StoredCampaign(self, number, key)
+    def add(self, chunk: Chunk) -> bool:
+        """Commit a chunk, and say so; False, and nothing changed, if any of its runs is there already."""
+        row = (self.number, chunk.first, chunk.stop, _packed(self.key, chunk))
+        with self._speaking(), self._writing():
+            # The stored intervals are disjoint: if one overlaps, then the last that begins before the end does.
+            last = self.connection.execute(
+                "SELECT stop FROM chunk WHERE campaign = ? AND first < ? ORDER BY first DESC LIMIT 1",
+                (self.number, chunk.stop),
+            ).fetchone()
+            free = last is None or last[0] <= chunk.first
+            if free:
+                self.connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?)", row)
+        return free
+
+    def load(self, ledger: Ledger) -> None:
+        """Enter all that is stored into an empty ledger."""
+        question = "SELECT first, stop, content FROM chunk WHERE campaign = ? ORDER BY first"
+        with self._speaking(), closing(self.connection.execute(question, (self.number,))) as rows:
+            for first, stop, content in rows:
+                try:
+                    ledger.add(_unpacked(self.key, ledger, first, stop, content))
+                except (ValueError, TypeError, KeyError, zlib.error, AssertionError) as error:
+                    raise self.damaged(error) from error
+
+    def damaged(self, why: object) -> StoreError:
+        """The error of a store whose rows cannot be right."""
+        return StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}\n  ({why})")
 
     def _prepare(self) -> None:
         """Look before anything is written, then make what is missing."""
@@ -104,7 +132,7 @@ class Store:
             self._check_mark()
         self._set_log()
         self.connection.execute("PRAGMA synchronous = NORMAL")
-        with self.writing():
+        with self._writing():
             if not self._one("SELECT count(*) FROM sqlite_master"):
                 for statement in _SCHEMA.split(";"):
                     self.connection.execute(statement)
@@ -135,11 +163,11 @@ class Store:
         return answer
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self) -> Iterator[None]:
         """A transaction that holds the write lock from its beginning; all of it is kept, or nothing."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            yield self.connection
+            yield
             self.connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # some errors have rolled it back already
@@ -147,7 +175,7 @@ class Store:
             raise
 
     @contextmanager
-    def speaking(self) -> Iterator[None]:
+    def _speaking(self) -> Iterator[None]:
         """Errors of SQLite say which file, what and what next."""
         try:
             yield
@@ -155,40 +183,6 @@ class Store:
             name = _name(error)
             words = next((words for kind, words in _WORDS.items() if name.startswith(kind)), f"fails\n  then {_AGAIN}")
             raise StoreError(f"the store {self.file} {words}\n  (SQLite: {error})") from error
-
-
-class StoredCampaign:
-    """One campaign in an open store."""
-
-    def __init__(self, store: Store, number: int, key: str) -> None:
-        self.store = store
-        self.number = number
-        self.key = key
-
-    def add(self, chunk: Chunk) -> bool:
-        """Commit a chunk, and say so; False, and nothing changed, if any of its runs is there already."""
-        row = (self.number, chunk.first, chunk.stop, _packed(self.key, chunk))
-        with self.store.speaking(), self.store.writing() as connection:
-            # The stored intervals are disjoint: if one overlaps, then the last that begins before the end does.
-            last = connection.execute(
-                "SELECT stop FROM chunk WHERE campaign = ? AND first < ? ORDER BY first DESC LIMIT 1",
-                (self.number, chunk.stop),
-            ).fetchone()
-            free = last is None or last[0] <= chunk.first
-            if free:
-                connection.execute("INSERT INTO chunk VALUES (?, ?, ?, ?)", row)
-        return free
-
-    def load(self, ledger: Ledger) -> None:
-        """Enter all that is stored into an empty ledger."""
-        question = "SELECT first, stop, content FROM chunk WHERE campaign = ? ORDER BY first"
-        with self.store.speaking(), closing(self.store.connection.execute(question, (self.number,))) as rows:
-            for first, stop, content in rows:
-                try:
-                    ledger.add(_unpacked(self.key, ledger, first, stop, content))
-                except (ValueError, TypeError, KeyError, zlib.error, AssertionError) as error:
-                    words = _WORDS["SQLITE_CORRUPT"]
-                    raise StoreError(f"the store {self.store.file} {words}\n  ({error})") from error
 
 
 def _packed(key: str, chunk: Chunk) -> bytes:

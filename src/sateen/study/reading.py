@@ -28,7 +28,7 @@ from sateen.study.file import CapsTable, GuaranteeTable, ModelTable, StudyFile, 
 from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
 if TYPE_CHECKING:
-    from sateen.sampling.blackbox import Function
+    from sateen.sampling.source import Function
 
 __all__ = ["read_study"]
 

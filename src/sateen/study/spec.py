@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sateen.core.prediction import Learner
     from sateen.logic.formula import Formula
     from sateen.model.model import Model
-    from sateen.sampling.blackbox import Function
+    from sateen.sampling.source import Function
 
 __all__ = ["RETURNED", "Calibration", "Design", "GuaranteeSpec", "StudySpec"]
 

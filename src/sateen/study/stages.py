@@ -251,8 +251,7 @@ class _Tasks:
     def _observe(
         self, part: str, design: Design, pending: Mapping[str, Formula | None], context: RunContext
     ) -> Mapping[str, Observations]:
-        from sateen.sampling.held_out import observe_held_out
-        from sateen.sampling.observe import observe
+        from sateen.sampling.observe import observe, observe_held_out
 
         study = self.study
         # A store knows a function by its text alone; here it shall be known by all that stands in its file.
