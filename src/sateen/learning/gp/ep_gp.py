@@ -21,11 +21,11 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.threads import on_one_thread
 from sateen.core.types import File, FloatArray
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.prior import Inferred, fit_prior, inducing_among, memory_needed, working
+from sateen.learning.gp.prior import Inferred, fit_prior, inducing_among, memory_needed
 from sateen.learning.gp.sparse import Basis, Whitened
 from sateen.learning.gp.variational import Evaluated, Sites
 from sateen.learning.inputs import check_task, sample_of
@@ -62,11 +62,11 @@ def fit(
     spare = basis.spare(features)
     right = _RIGHT if features.nbytes < _MANY else _MANY_RIGHT
     values: list[float] = []
-    with working(progress, "EPGP: posterior", _MOST_RENEWALS, "renewals") as advance:
+    with working(progress, "EPGP: posterior", _MOST_RENEWALS, "renewals"):
 
         def step(evidence: float) -> None:
             values.append(evidence)
-            advance(1)
+            progress.advance(1)
 
         start = beginning(counts, features, spare)
         end = propagate(counts, features, spare, start, tolerance=right, most=_MOST_RENEWALS, step=step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -118,18 +118,7 @@ class GPPosterior(LearnedPosterior):
         kept = observed[self.unseen]
         if not observed.points.iid:
             return kept
-        return Observations(
-            Points(kept.theta, kept.space, observed.points.design),
-            kept.satisfied,
-            kept.undecided,
-            kept.trials,
-            origin=kept.origin,
-            provenance=kept.provenance,
-            relevant=kept.relevant,
-            reasons=kept.reasons,
-            failures=kept.failures,
-            seconds=kept.seconds,
-        )
+        return replace(kept, points=Points(kept.theta, kept.space, observed.points.design))
 
     def _summary(self, unit: FloatArray, level: float) -> Summary:
         mean, variance = self.latent(unit)

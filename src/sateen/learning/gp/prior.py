@@ -7,8 +7,7 @@ rest. Either way the counts of at most 4,000 rows decide; more do not change a h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +18,7 @@ from scipy.linalg import solve_triangular
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.record import Objective, Record
 from sateen.core.seeds import stream
 from sateen.core.types import Array, File, FloatArray
@@ -31,7 +30,7 @@ from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing
 from sateen.learning.gp.variational import Inference, objective_of
 from sateen.learning.inputs import Inputs, Sample, sample_of
 from sateen.learning.likelihood import Counts
-from sateen.learning.scale import choose_scale, scales_differ
+from sateen.learning.scale import choose_inputs, scales_differ
 from sateen.learning.settings import Link
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ __all__ = [
     "inducing_among",
     "memory_needed",
     "some_rows",
-    "working",
 ]
 
 KERNEL_ROWS: Final = 4000
@@ -181,17 +179,15 @@ def fit_prior(
             arrays.get("points"),
         )
     seen = observations if unseen.all() or not unseen.any() else observations[~unseen]
-    choice = choose_scale(seen, recipe.inputs, seed)
-    inputs = Inputs(observations.space, choice.inputs.names, choice.inputs.scales)
+    inputs, notes, compared = choose_inputs(seen, recipe.inputs, seed)
     sample = sample_of(seen, inputs)
     if not every_row:
         sample = some_rows(sample, KERNEL_ROWS, stream(seed, "kernel"))
     counts, most = Counts.of(sample, link), recipe.inducing or inducing_for(sample.x.shape[1])
     most = most if every_row else min(most, _KERNEL_INDUCING)
-    start = _start(observations, recipe, choice.kernel)
-    with working(progress, f"{name}: kernel", _MOST_EVALUATIONS, "evaluations") as advance:
-        climb = _climb(sample, counts, most, start, fixed(recipe), inference, lambda: advance(1))
-    notes = choice.notes
+    start = _start(observations, recipe, compared)
+    with working(progress, f"{name}: kernel", _MOST_EVALUATIONS, "evaluations"):
+        climb = _climb(sample, counts, most, start, fixed(recipe), inference, lambda: progress.advance(1))
     if _sees_data(recipe, observations) and len(sample) < len(observations):
         notes += (f"the kernel was learned from {len(sample):,} of {len(observations):,} points",)
     values = np.array(climb.values)
@@ -301,13 +297,3 @@ def _spread_rows(x: FloatArray, most: int) -> FloatArray:
     """Candidates for inducing points: evenly many of all rows."""
     candidates = max(KERNEL_ROWS, 4 * most)
     return x[:: -(-len(x) // candidates)]
-
-
-@contextmanager
-def working(progress: Progress, label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Report the start and the end of a piece of work, however it ends; the function given reports what is done."""
-    progress.start(label, total, unit)
-    try:
-        yield progress.advance
-    finally:
-        progress.finish()

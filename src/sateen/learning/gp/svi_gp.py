@@ -10,7 +10,7 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
 from sateen.core.types import File
@@ -24,7 +24,6 @@ from sateen.learning.gp.prior import (
     inducing_among,
     memory_needed,
     some_rows,
-    working,
 )
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes, converge, evaluate_elbo, objective_of
@@ -93,8 +92,8 @@ def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: i
     counts = Counts.of(sample, recipe.link)
     if recipe.batch is not None:
         data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _BATCH_PASSES
-        with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points") as advance:
-            done = by_batches(data, recipe.batch, passes, stream(seed, "batches"), advance)
+        with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points"):
+            done = by_batches(data, recipe.batch, passes, stream(seed, "batches"), progress.advance)
         return Inferred(done.q, done.values, _restless(done.shift), done.interrupted)
     few = some_rows(sample, _FEW_ROWS, stream(seed, "first rows"))
     if len(few) == len(sample):
@@ -107,10 +106,8 @@ def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: i
         return _at_once(recipe, basis, sample, counts, first.q, _MANY_TOLERANCE, progress)
     data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _STREAM_PASSES
     some = np.sort(stream(seed, "some rows").permutation(len(sample))[:_SOME_ROWS])
-    with working(
-        progress, "SVIGP: posterior", passes * (len(sample) + 2 * len(some)) + 2 * len(some), "points"
-    ) as advance:
-        done = by_passes(data, first.q, passes, some, advance)
+    with working(progress, "SVIGP: posterior", passes * (len(sample) + 2 * len(some)) + 2 * len(some), "points"):
+        done = by_passes(data, first.q, passes, some, progress.advance)
     digits = "single" if data.single else "double"
     note = f"the data were read in blocks, in {digits} precision; the ELBO is that before the last pass"
     return Inferred(done.q, done.values, _restless(done.shift), done.interrupted, (note,))
@@ -131,11 +128,11 @@ def _at_once(
     if start is not None:
         sites = Sites.asked_by(counts, features @ start.mean, start.spread(features) + spare)
     most, values = recipe.passes or _STEPS, list[float]()
-    with working(progress, "SVIGP: posterior", most, "steps") as advance:
+    with working(progress, "SVIGP: posterior", most, "steps"):
 
         def step(elbo: float) -> None:
             values.append(elbo)
-            advance(1)
+            progress.advance(1)
 
         end = converge(counts, features, spare, sites, tolerance=tolerance, most=most, step=step)
     restless = end.gain > max(10.0 * tolerance, 1e-6 * abs(end.elbo))
@@ -150,13 +147,13 @@ def _moved(recipe: SVIGP, prior: Prior, sample: Sample, progress: Progress) -> P
     if not start.size:
         return prior
     objective = objective_of(evaluate_elbo, counts, sample.x)
-    with working(progress, "SVIGP: inducing points", _POINT_STEPS, "evaluations") as advance:
+    with working(progress, "SVIGP: inducing points", _POINT_STEPS, "evaluations"):
         climb = maximise(
             objective,
             prior.kernel,
             points=start,
             most=_POINT_STEPS,
-            step=lambda: advance(1),
+            step=lambda: progress.advance(1),
             fixed=fixed(recipe),
         )
     values = np.append(prior.values, climb.values)

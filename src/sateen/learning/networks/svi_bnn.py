@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.record import Record
 from sateen.core.seeds import stream
 from sateen.core.types import Array as HostArray
@@ -28,19 +28,17 @@ from sateen.core.types import File, FloatArray
 from sateen.learning.inputs import Sample
 from sateen.learning.networks.network import Array, Net, Rows, arithmetic, log_likelihood, log_ways, window_of
 from sateen.learning.networks.posterior import BNNPosterior
+from sateen.learning.networks.recipes import SVIBNN
 from sateen.learning.networks.training import (
     Batches,
     CountLoss,
     Schedule,
-    Task,
     Trained,
     Trainer,
     first_weights,
     prior_precision,
+    task_of,
 )
-
-if TYPE_CHECKING:
-    from sateen.learning.networks.recipes import SVIBNN
 
 __all__ = ["Bound", "divergence", "fit", "noisy_output"]
 
@@ -54,13 +52,13 @@ def fit(
     recipe: SVIBNN, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> BNNPosterior:
     """As `SVIBNN.fit`."""
-    inputs, notes, sample, net, kept = Task.of("svi-bnn", recipe, observations, seed, checkpoint)
+    inputs, notes, sample, kept = task_of("svi-bnn", recipe, observations, seed, checkpoint)
+    net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
     first = _steps(recipe, recipe.pretraining, sample)
     second = _steps(recipe, recipe.steps or recipe.epochs or 0, sample)
-    with (
-        arithmetic(recipe.device, recipe.precision),
-        Trainer("svi-bnn", first + second, progress, kept) as trainer,
-    ):
+    total = first + second
+    trainer = Trainer(total, progress, kept)
+    with arithmetic(recipe.device, recipe.precision), working(progress, "svi-bnn", total, "steps"):
         centre, q = _trained(recipe, net, sample, seed, trainer, first, second)
         draws = _drawn(q.parameters, recipe.number_of_draws, stream(seed, "draws"))
     elbo = log_ways(sample) - len(sample) * q.losses
