@@ -372,7 +372,7 @@ def same_steps(task: Task, steps: int) -> dict[str, Any]:
     theirs += (peer.model.variational_strategy.inducing_points, belief.variational_mean, belief.chol_variational_covar)
     apart = {
         name: float(np.abs(np.reshape(other.detach().numpy(), np.shape(own)) - own).max())
-        for name, own, other in zip(state.state.parameters._fields, learned, theirs, strict=True)
+        for name, own, other in zip(state.parameters._fields, learned, theirs, strict=True)
     }
     # What the differences come to: GPyTorch's model with its own numbers, and with ours in their place.
     before, elbo = peer.predict(task.x), peer.elbo()

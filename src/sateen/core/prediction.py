@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
-from sateen.core.text import percent
+from sateen.core.text import html_table, percent, plural
 from sateen.core.types import FloatArray
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ __all__ = ["Claim", "Learner", "Mode", "Posterior", "Prediction", "Predictor", "
 
 Target: TypeAlias = Literal["probability", "frequency", "mean error"]
 Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
-_TARGETS: Final = ("probability", "frequency", "mean error")
-_MODES: Final = ("credible", "frequentist", "marginal", "pac")
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 
@@ -55,8 +52,9 @@ parameters drawn uniformly from the space (beta in [0, 1])
     value: float | None = None
 
     def __post_init__(self) -> None:
-        if self.target not in _TARGETS or self.mode not in _MODES:
-            raise InputError(f"a claim is about {_TARGETS} and in one of the modes {_MODES}, not {self}")
+        if self.target not in get_args(Target) or self.mode not in get_args(Mode):
+            known = f"about {get_args(Target)} and in one of the modes {get_args(Mode)}"
+            raise InputError(f"a claim is {known}, not {self}")
         if (self.mode == "pac") != (self.confidence is not None):
             raise InputError(f"a claim has a confidence if and only if its mode is pac; this one is {self.mode}")
         bounds_error = self.target == "mean error"
@@ -163,7 +161,7 @@ class Prediction:
         return call_provider("plot prediction", self, ax=ax)
 
     def __repr__(self) -> str:
-        points = f"{len(self):,} point{'' if len(self) == 1 else 's'}"
+        points = plural(len(self), "point")
         if not len(self):
             return f"<Prediction at {points}>"
         means = f"mean {self.mean.min():.4g} to {self.mean.max():.4g}"
@@ -172,10 +170,8 @@ class Prediction:
     def _repr_html_(self) -> str:
         top = slice(_SHOWN_ROWS)
         table = np.column_stack([self.points.theta[top], *(getattr(self, name)[top] for name in _COLUMNS)])
-        head = "".join(f"<th>{escape(name)}</th>" for name in (*self.points.space.names, *_COLUMNS))
-        rows = ["".join(f"<td>{value:.6g}</td>" for value in row) for row in table.tolist()]
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><caption>{escape(str(self.claim))}</caption><tr>{head}</tr>{body}</table>"
+        rows = [[f"{value:.6g}" for value in row] for row in table.tolist()]
+        return html_table(str(self.claim), (*self.points.space.names, *_COLUMNS), rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-import numpy as np
-
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.seeds import stream
@@ -59,10 +57,7 @@ def choose_inputs(
 
 def _fitted(observations: Observations, scale: Scale, seed: int) -> Climb:
     """A Matérn process fitted to some of the rows, with inputs on a scale."""
-    sample = sample_of(observations, inputs_of(observations, scale))
-    if len(sample) > _ROWS:
-        rows = stream(seed, "scale").permutation(len(sample))[:_ROWS]
-        sample = sample[np.sort(rows)]
+    sample = sample_of(observations, inputs_of(observations, scale)).some(_ROWS, stream(seed, "scale"))
     start = first_kernel("matern", sample.x.shape[1])
     points = choose_inducing(start, sample.x, min(_INDUCING, inducing_for(sample.x.shape[1])))
     objective = objective_of(partial(evaluate_elbo, most=15), Counts.of(sample, "probit"), sample.x)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.gp.hyper import Climb, first_kernel, maximise
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
+from sateen.learning.gp.recipes import EPGP, SVIGP
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Inference, objective_of
 from sateen.learning.inputs import Inputs, Sample, sample_of
@@ -33,17 +34,13 @@ from sateen.learning.likelihood import Counts
 from sateen.learning.scale import choose_inputs, scales_differ
 from sateen.learning.settings import Link
 
-if TYPE_CHECKING:
-    from sateen.learning.gp.recipes import EPGP, SVIGP
-
 __all__ = [
     "Inferred",
     "Prior",
+    "check_memory",
     "fit_prior",
     "fixed",
     "inducing_among",
-    "memory_needed",
-    "some_rows",
 ]
 
 KERNEL_ROWS: Final = 4000
@@ -182,7 +179,7 @@ def fit_prior(
     inputs, notes, compared = choose_inputs(seen, recipe.inputs, seed)
     sample = sample_of(seen, inputs)
     if not every_row:
-        sample = some_rows(sample, KERNEL_ROWS, stream(seed, "kernel"))
+        sample = sample.some(KERNEL_ROWS, stream(seed, "kernel"))
     counts, most = Counts.of(sample, link), recipe.inducing or inducing_for(sample.x.shape[1])
     most = most if every_row else min(most, _KERNEL_INDUCING)
     start = _start(observations, recipe, compared)
@@ -211,10 +208,12 @@ def inducing_among(recipe: EPGP | SVIGP, kernel: Kernel, x: FloatArray, seed: in
     return choose_inducing(kernel, x[np.sort(candidates)], most)
 
 
-def memory_needed(recipe: EPGP | SVIGP, observations: Observations) -> tuple[float, int]:
-    """The bytes that features of all rows take, and how many inducing points there are."""
+def check_memory(recipe: EPGP | SVIGP, observations: Observations, most: float, what: str, limit: str) -> None:
+    """Refuse what would take more than so many bytes for the features of all rows; `limit` says that it is too much."""
     points = min(recipe.inducing or inducing_for(len(observations.relevant)), len(observations))
-    return _COPIES * 8.0 * len(observations) * points, points
+    needed, of = _COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
+    if needed > most:
+        raise InputError(f"{what} needs {needed / 1e9:.3g} GB for {of} and {points:,} inducing points, and {limit}")
 
 
 def _sees_data(recipe: EPGP | SVIGP, observations: Observations) -> bool:
@@ -286,11 +285,6 @@ def _unseen(observations: Observations, recipe: EPGP | SVIGP, seed: int) -> npt.
     unseen = np.ones(len(observations), np.bool_)
     unseen[stream(seed, "split").permutation(len(observations))[:rows]] = False
     return unseen
-
-
-def some_rows(sample: Sample, most: int, rng: np.random.Generator) -> Sample:
-    """At most so many rows, drawn at random, in their order."""
-    return sample if len(sample) <= most else sample[np.sort(rng.permutation(len(sample))[:most])]
 
 
 def _spread_rows(x: FloatArray, most: int) -> FloatArray:

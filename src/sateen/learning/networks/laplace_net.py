@@ -149,8 +149,7 @@ def believed(
     net: Net, weights: HostArray, sample: Sample, decay: float, rows: int, draws: int, rng: np.random.Generator
 ) -> Belief:
     """The Laplace approximation around the weights of a network."""
-    chosen = sample if len(sample) <= rows else sample[np.sort(rng.permutation(len(sample))[:rows])]
-    window = window_of(sample)
+    chosen, window = sample.some(rows, rng), window_of(sample)
     summed = curvature(net, weights, chosen, window) * (len(sample) / len(chosen))
     root = _root(summed, decay)
     inverse, _ = lapack.dtrtri(root, lower=1)
