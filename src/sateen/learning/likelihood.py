@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr
+from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr, ndtri
 
 from sateen.core.counts import read_only
 from sateen.core.types import Array, FloatArray
@@ -136,8 +136,6 @@ class Counts:
         decided = np.maximum(self.trials - self.undecided, 0.5)
         if self.link == "logit":
             return np.log(f / (1.0 - f)), decided * f * (1.0 - f)
-        from scipy.special import ndtri
-
         g = ndtri(f)
         return g, decided * np.exp(-g * g - 2.0 * _HALF_LOG_TWO_PI) / (f * (1.0 - f))
 

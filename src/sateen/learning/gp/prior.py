@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from sateen.core.seeds import stream
 from sateen.core.types import Array, File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.gp.hyper import Climb, first_kernel, maximise
+from sateen.learning.gp.hyper import Objective as KernelObjective
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
 from sateen.learning.gp.recipes import EPGP, SVIGP
@@ -180,11 +182,13 @@ def fit_prior(
     sample = sample_of(seen, inputs)
     if not every_row:
         sample = sample.some(KERNEL_ROWS, stream(seed, "kernel"))
-    counts, most = Counts.of(sample, link), recipe.inducing or inducing_for(sample.x.shape[1])
+    most = recipe.inducing or inducing_for(sample.x.shape[1])
     most = most if every_row else min(most, _KERNEL_INDUCING)
     start = _start(observations, recipe, compared)
     with working(progress, f"{name}: kernel", _MOST_EVALUATIONS, "evaluations"):
-        climb = _climb(sample, counts, most, start, fixed(recipe), inference, lambda: progress.advance(1))
+        step, objective = partial(progress.advance, 1), objective_of(inference, Counts.of(sample, link), sample.x)
+        search = partial(maximise, fixed=fixed(recipe), most=_MOST_EVALUATIONS, relative_gain=1e-5, step=step)
+        climb = _climb(search, objective, sample.x, most, start)
     if _sees_data(recipe, observations) and len(sample) < len(observations):
         notes += (f"the kernel was learned from {len(sample):,} of {len(observations):,} points",)
     values = np.array(climb.values)
@@ -239,20 +243,18 @@ def _scales_of(recipe: EPGP | SVIGP, observations: Observations) -> tuple[float,
 
 
 def _climb(
-    sample: Sample,
-    counts: Counts,
+    search: Callable[[KernelObjective, Kernel], Climb],
+    objective: KernelObjective,
+    x: FloatArray,
     most: int,
     start: Kernel,
-    fixed: tuple[bool, bool],
-    inference: Inference,
-    step: Callable[[], None],
 ) -> Climb:
-    objective = objective_of(inference, counts, sample.x)
-    options: dict[str, Any] = {"most": _MOST_EVALUATIONS, "relative_gain": 1e-5, "step": step, "fixed": fixed}
+    """The best kernel, with inducing points among evenly many of all rows."""
+    candidates = x[:: -(-len(x) // max(KERNEL_ROWS, 4 * most))]
 
     def climb(start: Kernel) -> Climb:
-        points = choose_inducing(start, _spread_rows(sample.x, most), most)
-        return maximise(lambda kernel, _: objective(kernel, points), start, **options)
+        points = choose_inducing(start, candidates, most)
+        return search(lambda kernel, _: objective(kernel, points), start)
 
     first = climb(start)
     scales = np.array([first.kernel.length_scales, start.length_scales])
@@ -285,9 +287,3 @@ def _unseen(observations: Observations, recipe: EPGP | SVIGP, seed: int) -> npt.
     unseen = np.ones(len(observations), np.bool_)
     unseen[stream(seed, "split").permutation(len(observations))[:rows]] = False
     return unseen
-
-
-def _spread_rows(x: FloatArray, most: int) -> FloatArray:
-    """Candidates for inducing points: evenly many of all rows."""
-    candidates = max(KERNEL_ROWS, 4 * most)
-    return x[:: -(-len(x) // candidates)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -56,9 +57,6 @@ def fit(
         limit = f"{_JOINT / 1e9:.3g} GB is the most; use 'subset', or fewer inducing points"
         check_memory(recipe, observations, _JOINT, "hyperparameters='joint'", limit)
 
-    def polish(prior: Prior, sample: Sample) -> Prior:
-        return _moved(recipe, prior, sample, progress) if recipe.optimise_inducing else prior
-
     prior = fit_prior(
         observations,
         recipe,
@@ -68,7 +66,7 @@ def fit(
         checkpoint,
         link=recipe.link,
         every_row=joint,
-        polish=polish,
+        polish=partial(_moved, recipe, progress) if recipe.optimise_inducing else None,
     )
     sample = sample_of(observations[prior.fitted_rows], prior.inputs)
     points = prior.points
@@ -131,22 +129,15 @@ def _at_once(
     return Inferred(end.q, (*values, end.elbo), trouble, end.interrupted)
 
 
-def _moved(recipe: SVIGP, prior: Prior, sample: Sample, progress: Progress) -> Prior:
+def _moved(recipe: SVIGP, progress: Progress, prior: Prior, sample: Sample) -> Prior:
     """The prior with inducing points moved uphill on the ELBO, and the kernel with them."""
     most = recipe.inducing or inducing_for(sample.x.shape[1])
     start, counts = choose_inducing(prior.kernel, sample.x, most), Counts.of(sample, recipe.link)
     if not start.size:
         return prior
-    objective = objective_of(evaluate_elbo, counts, sample.x)
+    objective, step = objective_of(evaluate_elbo, counts, sample.x), partial(progress.advance, 1)
     with working(progress, "SVIGP: inducing points", _POINT_STEPS, "evaluations"):
-        climb = maximise(
-            objective,
-            prior.kernel,
-            points=start,
-            most=_POINT_STEPS,
-            step=lambda: progress.advance(1),
-            fixed=fixed(recipe),
-        )
+        climb = maximise(objective, prior.kernel, points=start, most=_POINT_STEPS, step=step, fixed=fixed(recipe))
     values = np.append(prior.values, climb.values)
     return replace(prior, kernel=climb.kernel, points=climb.points, values=values, interrupted=climb.interrupted)
 

@@ -60,11 +60,12 @@ def fit(
     trainer = Trainer(total, progress, kept)
     with arithmetic(recipe.device, recipe.precision), working(progress, "svi-bnn", total, "steps"):
         centre, q = _trained(recipe, net, sample, seed, trainer, first, second)
-        draws = _drawn(q.parameters, recipe.number_of_draws, stream(seed, "draws"))
     elbo = log_ways(sample) - len(sample) * q.losses
     verdict = _verdict(elbo, q.done, second, len(sample), recipe.cooling)
     record = Record("elbo", q.ends, elbo, verdict, trainer.seconds, q.done < second, notes)
     mean, spread = q.parameters[0], np.exp(q.parameters[1])
+    noise = stream(seed, "draws").standard_normal((recipe.number_of_draws, len(mean)), dtype=np.float32)
+    draws = (mean + spread * noise).astype(mean.dtype)
     return BNNPosterior(recipe, Training(observations), inputs, record, net, centre, mean, spread, draws)
 
 
@@ -137,14 +138,6 @@ def divergence(mean: Array, log_deviation: Array, centre: Array, spread: Array) 
     """KL[Π N(mean, deviation²) ‖ Π N(centre, spread²)] in nats."""
     ratio = jnp.exp(log_deviation) / spread
     return jnp.sum(0.5 * (ratio**2 + ((mean - centre) / spread) ** 2 - 1.0) - jnp.log(ratio))
-
-
-def _drawn(parameters: HostArray, count: int, rng: np.random.Generator) -> HostArray:
-    """Networks drawn from q, a row of weights each."""
-    mean, log_deviation = parameters
-    noise = rng.standard_normal((count, len(mean)), dtype=np.float32)
-    drawn: HostArray = (mean + np.exp(log_deviation) * noise).astype(mean.dtype)
-    return drawn
 
 
 def _verdict(elbo: FloatArray, done: int, steps: int, rows: int, cooling: bool) -> str:

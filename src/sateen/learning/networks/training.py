@@ -197,7 +197,7 @@ class Trainer:
         self._total, self._progress, self._checkpoint = total, progress, checkpoint
         content, self._kept = checkpoint.read() or ({"done": {}, "seconds": 0.0}, {})
         self._done, self._earlier = dict[str, int](content["done"]), float(content["seconds"])
-        self._began = self._saved = time.perf_counter()
+        self._began = time.perf_counter()
         self._write()  # a file that cannot be written is reported before the work, not after it
 
     @property
@@ -232,12 +232,7 @@ class Trainer:
         return Trained(np.asarray(state.parameters), done, ends.astype(np.float64), losses)
 
     def run(
-        self,
-        name: str,
-        state: _Tree,
-        steps: int,
-        advance: Callable[[_Tree, int, int], _Tree],
-        most: int = sys.maxsize,
+        self, name: str, state: _Tree, steps: int, advance: Callable[[_Tree, int, int], _Tree], most: int = sys.maxsize
     ) -> tuple[_Tree, int]:
         """A state, or what the checkpoint has under the name, after all steps or those before Ctrl-C; and how many.
 
@@ -261,27 +256,22 @@ class Trainer:
                 wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
                 pace = max(1, min(8 * count, wished, most))  # the first call compiles, and tells little
                 if time.perf_counter() - self._saved > _CHECKPOINT_SECONDS:
-                    self._save(name, state, done)
+                    self._keep(name, state, done)
+                    self._write()
                 self._progress.advance(count)
         except KeyboardInterrupt:
             self.interrupted = True
         self._keep(name, state, done)
         if self.interrupted or self._total == sum(self._done.values()):
-            self._save(name, state, done)
+            self._write()
         return state, done
 
     def _keep(self, name: str, state: object, done: int) -> None:
         self._done[name] = done
         self._kept |= {f"{name}/{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
 
-    def _save(self, name: str, state: object, done: int) -> None:
-        """Keep the state, and write the checkpoint."""
-        self._saved = time.perf_counter()
-        if self._checkpoint.file is not None:
-            self._keep(name, state, done)
-            self._write()
-
     def _write(self) -> None:
+        self._saved = time.perf_counter()
         self._checkpoint.write({"done": self._done, "seconds": self.seconds}, self._kept)
 
 
