@@ -75,8 +75,9 @@ class FullPosterior(ABC):
         """How long one simulated run took in training; NaN where that is not known."""
         training = training_of(self)
         runs = int(training.observations.trials.sum()) if training else 0
-        known = training is not None and runs > 0 and training.observations.seconds > 0
-        return training.observations.seconds / runs if training and known else math.nan
+        if training is None or runs == 0 or training.observations.seconds <= 0:
+            return math.nan
+        return training.observations.seconds / runs
 
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """`n` joint draws of f at the points, a row each; the same seed gives the same draws.

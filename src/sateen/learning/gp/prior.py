@@ -215,9 +215,9 @@ def inducing_among(recipe: EPGP | SVIGP, kernel: Kernel, x: FloatArray, seed: in
 def check_memory(recipe: EPGP | SVIGP, observations: Observations, most: float, what: str, limit: str) -> None:
     """Refuse what would take more than so many bytes for the features of all rows; `limit` says that it is too much."""
     points = min(recipe.inducing or inducing_for(len(observations.relevant)), len(observations))
-    needed, of = _COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
+    needed, size = _COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
     if needed > most:
-        raise InputError(f"{what} needs {needed / 1e9:.3g} GB for {of} and {points:,} inducing points, and {limit}")
+        raise InputError(f"{what} needs {needed / 1e9:.3g} GB for {size} and {points:,} inducing points, and {limit}")
 
 
 def _sees_data(recipe: EPGP | SVIGP, observations: Observations) -> bool:

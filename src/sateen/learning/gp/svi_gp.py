@@ -16,14 +16,7 @@ from sateen.core.threads import on_one_thread
 from sateen.core.types import File
 from sateen.learning.gp.hyper import maximise
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.prior import (
-    Inferred,
-    Prior,
-    check_memory,
-    fit_prior,
-    fixed,
-    inducing_among,
-)
+from sateen.learning.gp.prior import Inferred, Prior, check_memory, fit_prior, fixed, inducing_among
 from sateen.learning.gp.recipes import SVIGP
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes, converge, evaluate_elbo, objective_of
