@@ -358,21 +358,21 @@ def same_steps(task: Task, steps: int) -> dict[str, Any]:
     with arithmetic("cpu", "float64"):
         recipe = FaithfulSVIGP(learning_rate=BETTER_RATE, jitter=1e-6)  # GPyTorch's in double precision
         course = faithful_gp._Course.of(recipe, sample, 1)
-        walk = course.start()
+        state = course.start()
         belief = peer.model.variational_strategy._variational_distribution
-        belief.variational_mean.data = torch.tensor(np.asarray(walk.state.parameters.mean))
+        belief.variational_mean.data = torch.tensor(np.asarray(state.parameters.mean))
         for done in range(0, steps, course.per_epoch):
             rows, _ = course._batches(done, course.per_epoch)
             for own in rows[: course.per_epoch]:
                 peer.step(torch.from_numpy(own.astype(np.int64)))
-            walk = course.advanced(walk, course.per_epoch)
-        learned = [np.asarray(value) for value in walk.state.parameters]
+            state = course.advanced(state, done, course.per_epoch)
+        learned = [np.asarray(value) for value in state.parameters]
     kernel = peer.model.covar_module
     theirs = (peer.model.mean_module.raw_constant, kernel.raw_outputscale, kernel.base_kernel.raw_lengthscale)
     theirs += (peer.model.variational_strategy.inducing_points, belief.variational_mean, belief.chol_variational_covar)
     apart = {
         name: float(np.abs(np.reshape(other.detach().numpy(), np.shape(own)) - own).max())
-        for name, own, other in zip(walk.state.parameters._fields, learned, theirs, strict=True)
+        for name, own, other in zip(state.parameters._fields, learned, theirs, strict=True)
     }
     # What the differences come to: GPyTorch's model with its own numbers, and with ours in their place.
     before, elbo = peer.predict(task.x), peer.elbo()

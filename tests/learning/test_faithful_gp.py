@@ -24,9 +24,9 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.learning import checkpoint as checkpoints
 from sateen.learning.gp import faithful as faithful_gp
-from sateen.learning.gp import faithful_bound as bounds
 from sateen.learning.gp.recipes import FaithfulSVIGP
 from sateen.learning.inputs import inputs_of, sample_of
+from sateen.learning.networks import training as network_training
 from sateen.learning.networks.network import Rows, arithmetic
 from watchers import Watcher
 
@@ -41,24 +41,26 @@ def course(recipe: FaithfulSVIGP, seen: Observations, seed: int = 3) -> Iterator
         yield faithful_gp._Course.of(recipe, sample_of(seen, inputs_of(seen, "linear")), seed)
 
 
-def some_parameters(rng: np.random.Generator, inducing: int, dimension: int) -> bounds.Parameters:
+def some_parameters(rng: np.random.Generator, inducing: int, dimension: int) -> faithful_gp.Parameters:
     factor = rng.normal(0, 0.2, (inducing, inducing)) + np.eye(inducing)
     points = rng.uniform(-1, 1, (inducing, dimension))
     values = (-0.4, 0.8, -0.7, points, rng.normal(size=inducing), factor)
-    return bounds.Parameters(*(jnp.asarray(value, jnp.float64) for value in values))
+    return faithful_gp.Parameters(*(jnp.asarray(value, jnp.float64) for value in values))
 
 
-_bound = jax.jit(bounds.elbo, static_argnames=("size", "settings"))
-_slopes = jax.jit(jax.grad(bounds.elbo), static_argnames=("size", "settings"))
+_bound = jax.jit(faithful_gp.elbo, static_argnames=("size", "settings"))
+_slopes = jax.jit(jax.grad(faithful_gp.elbo), static_argnames=("size", "settings"))
 
 
-def bound(parameters: bounds.Parameters, own: faithful_gp._Course, rows: Any = slice(None), how: Any = _bound) -> Any:
+def bound(
+    parameters: faithful_gp.Parameters, own: faithful_gp._Course, rows: Any = slice(None), how: Any = _bound
+) -> Any:
     batch = Rows(*(column[rows] for column in own.rows))
     weight = jnp.ones(len(batch.x))
     return how(parameters, batch, weight, size=own.size, settings=own.settings)
 
 
-def reckoned_bound(parameters: bounds.Parameters, own: faithful_gp._Course) -> float:
+def reckoned_bound(parameters: faithful_gp.Parameters, own: faithful_gp._Course) -> float:
     """The ELBO of q(u) = N(c + L v, L Q Qᵀ Lᵀ), not whitened, by sums over counts and a fine grid."""
     c, variance, length, points, v, Q = (np.asarray(value) for value in parameters)
     variance, length, Q = np.logaddexp(0, variance), np.logaddexp(0, length), np.tril(Q)
@@ -128,7 +130,7 @@ def test_the_slope_of_whitening_is_that_of_the_cholesky_factor() -> None:
         for argument in (0, 1):
             own, other = (
                 jax.grad(lambda *given, how=how: jnp.sum(weights * how(*given)), argument)(K_mm, jnp.asarray(across))
-                for how in (bounds.whitened, plain)
+                for how in (faithful_gp.whitened, plain)
             )
             assert np.allclose(own, other, rtol=1e-10, atol=1e-12)
 
@@ -165,7 +167,7 @@ def test_every_epoch_takes_every_row_once(size: int, batch: int, first: int) -> 
 
 def test_how_many_steps_are_made_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = QUICK.fit(SEEN, seed=3)
-    monkeypatch.setattr(faithful_gp, "_BLOCK_SECONDS", 0.0)
+    monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)
     one_by_one = Watcher()
     found = QUICK.fit(SEEN, seed=3, progress=one_by_one)
     assert one_by_one.done == one_by_one.total == 36
@@ -217,7 +219,7 @@ def test_the_record_has_the_mean_bound_of_each_epoch_and_in_the_end_that_of_all_
     raw = (math.log(math.expm1(value)) for value in (posterior.kernel.variance, posterior.kernel.length_scales[0]))
     learned = (posterior.offset, *raw, posterior.points, posterior.mean, posterior.spread)
     with course(QUICK, SEEN) as own:
-        parameters = bounds.Parameters(*(jnp.asarray(value, jnp.float64) for value in learned))
+        parameters = faithful_gp.Parameters(*(jnp.asarray(value, jnp.float64) for value in learned))
         assert posterior.record.values[-1] == pytest.approx(own.ways + float(bound(parameters, own)), abs=1e-6)
 
 
@@ -226,7 +228,7 @@ def test_ctrl_c_leaves_a_posterior_and_a_checkpoint_from_which_to_go_on(
     patience: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, watcher = tmp_path / "fit.safetensors", Watcher(patience)
-    monkeypatch.setattr(faithful_gp, "_BLOCK_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)  # a step at a time
     stopped = QUICK.fit(SEEN, seed=3, progress=watcher, checkpoint=file)
     assert watcher.finished == 1
     assert stopped.record.interrupted
@@ -271,13 +273,13 @@ def test_the_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_written_while_the_fit_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faithful_gp, "_CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(faithful_gp, "_BLOCK_SECONDS", 0.0)
+    monkeypatch.setattr(network_training, "_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)
     sizes: list[int] = []
     write = checkpoints.write_container
 
     def counted(file: Any, kind: str, version: int, content: Any, arrays: Any) -> None:
-        sizes.append(content["step"])
+        sizes.append(content["done"].get("fit", 0))
         write(file, kind, version, content, arrays)
 
     monkeypatch.setattr(checkpoints, "write_container", counted)

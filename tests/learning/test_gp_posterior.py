@@ -260,9 +260,8 @@ def test_a_covariance_larger_than_the_prior_is_kept(planar):
 def test_words_and_arrays_bring_a_posterior_back(recipe):
     posterior = recipe(split=0.3).fit(observed(60), seed=1)
     words, arrays = posterior.parts()
-    again = GPPosterior.from_parts(
-        posterior.recipe, posterior.training, posterior.inputs, posterior.record, words, arrays
-    )
+    common = posterior.recipe, posterior.training, posterior.inputs, posterior.record
+    again = GPPosterior.from_parts(common, words, arrays)
     at = DECADES.grid(30)
     assert again.kind == posterior.kind
     assert np.array_equal(again.predict(at).mean, posterior.predict(at).mean)

@@ -20,7 +20,7 @@ from scipy.stats import binom, chi2, kstest
 from distributions import assert_distributed
 from known_functions import PLANE, observed
 from sateen.core.errors import InputError
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, Progress, working
 from sateen.files.container import read_container, write_container
 from sateen.learning import checkpoint as checkpoints
 from sateen.learning.checkpoint import Checkpoint
@@ -97,7 +97,8 @@ def counted(undecided: float = 0.0) -> Sample:
 def training(
     total: int, progress: Progress = SILENT, checkpoint: Path | None = None, mark: str = "a"
 ) -> Iterator[Trainer]:
-    with arithmetic("cpu", "float64"), Trainer("test", total, progress, Checkpoint.of(checkpoint, mark)) as trainer:
+    trainer = Trainer(total, progress, Checkpoint.of(checkpoint, mark))
+    with arithmetic("cpu", "float64"), working(progress, "test", total, "steps"):
         yield trainer
 
 

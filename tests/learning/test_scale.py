@@ -11,7 +11,7 @@ from sateen.core.observations import Observations
 from sateen.core.space import Range, Space
 from sateen.learning.gp.recipes import EPGP, SVIGP, FaithfulSVIGP
 from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
-from sateen.learning.scale import choose_inputs, choose_scale, scales_differ
+from sateen.learning.scale import choose_inputs, scales_differ
 
 
 def observed(space, latent, points=150, relevant=None):
@@ -25,26 +25,26 @@ DECADES = Space(k=Range(0.001, 1.0, scale="log"))
 
 
 def test_a_function_of_the_logarithm_gets_log_inputs():
-    inputs, notes = choose_inputs(observed(DECADES, lambda k: np.sin(3 * np.log10(k))), "auto", 1)
+    inputs, notes, _ = choose_inputs(observed(DECADES, lambda k: np.sin(3 * np.log10(k))), "auto", 1)
     assert inputs.scales == ("log",)
     assert "log scale, whose evidence is" in notes[0]
 
 
 def test_a_function_that_is_smooth_only_linearly_gets_linear_inputs():
-    inputs, notes = choose_inputs(observed(Space(k=(0.001, 1.0)), lambda k: np.sin(30 * k), 300), "auto", 1)
+    inputs, notes, _ = choose_inputs(observed(Space(k=(0.001, 1.0)), lambda k: np.sin(30 * k), 300), "auto", 1)
     assert inputs.scales == ("linear",)
     assert "linear scale, whose evidence is" in notes[0]
 
 
 def test_where_nothing_tells_the_scales_apart_it_is_log():
-    inputs, notes = choose_inputs(observed(Space(k=(1.0, 1.2)), lambda k: k - 1.1), "auto", 1)
+    inputs, notes, _ = choose_inputs(observed(Space(k=(1.0, 1.2)), lambda k: k - 1.1), "auto", 1)
     assert inputs.scales == ("log",)
     assert len(notes) == 1
 
 
 def test_a_range_from_0_stays_linear_beside_a_log_one():
     space = Space(k=Range(0.001, 1.0, scale="log"), c=(0.0, 1.0))
-    inputs, notes = choose_inputs(observed(space, lambda k, c: np.sin(3 * np.log10(k)) + c), "auto", 1)
+    inputs, notes, _ = choose_inputs(observed(space, lambda k, c: np.sin(3 * np.log10(k)) + c), "auto", 1)
     assert inputs.scales == ("log", "linear")
     assert "(but c linear" in notes[0]
 
@@ -52,14 +52,14 @@ def test_a_range_from_0_stays_linear_beside_a_log_one():
 def test_without_a_positive_range_nothing_is_compared():
     obs = observed(Space(c=(-1.0, 1.0)), lambda c: c)
     assert not scales_differ(obs)
-    choice = choose_scale(obs, "auto", 1)
-    assert (choice.inputs.scales, choice.notes, choice.kernel) == (("linear",), (), None)
+    inputs, notes, kernel = choose_inputs(obs, "auto", 1)
+    assert (inputs.scales, notes, kernel) == (("linear",), (), None)
 
 
 def test_what_is_told_is_done_without_looking():
     obs = observed(DECADES, lambda k: np.sin(3 * np.log10(k)))
     assert choose_inputs(obs, "linear", 1)[0].scales == ("linear",)
-    assert choose_inputs(obs, "log", 1) == (choose_inputs(obs, "log", 2)[0], ())
+    assert choose_inputs(obs, "log", 1) == (choose_inputs(obs, "log", 2)[0], (), None)
 
 
 def test_a_logarithm_of_0_is_refused_by_name():
@@ -69,15 +69,15 @@ def test_a_logarithm_of_0_is_refused_by_name():
 
 def test_parameters_that_cannot_matter_are_left_out_and_named():
     space = Space(a=(0.1, 1.0), b=(0.0, 1.0), c=(0.0, 1.0))
-    inputs, notes = choose_inputs(observed(space, lambda a, b, c: a, relevant=("a",)), "log", 1)
+    inputs, notes, _ = choose_inputs(observed(space, lambda a, b, c: a, relevant=("a",)), "log", 1)
     assert inputs.names == ("a",)
     assert notes == ("b and c cannot affect the verdict and are left out",)
-    _, notes = choose_inputs(observed(space, lambda a, b, c: a, relevant=("a", "b")), "linear", 1)
+    _, notes, _ = choose_inputs(observed(space, lambda a, b, c: a, relevant=("a", "b")), "linear", 1)
     assert notes == ("c cannot affect the verdict and is left out",)
 
 
 def test_no_parameter_may_matter_at_all():
-    inputs, notes = choose_inputs(observed(DECADES, lambda k: 0 * k, relevant=()), "auto", 1)
+    inputs, notes, _ = choose_inputs(observed(DECADES, lambda k: 0 * k, relevant=()), "auto", 1)
     assert inputs.dimension == 0
     assert notes == ("k cannot affect the verdict and is left out",)
 

@@ -73,7 +73,11 @@ class FullPosterior(ABC):
     @property
     def seconds_per_run(self) -> float:
         """How long one simulated run took in training; NaN where that is not known."""
-        return _seconds_per_run(self.training)
+        training = training_of(self)
+        runs = int(training.observations.trials.sum()) if training else 0
+        if training is None or runs == 0 or training.observations.seconds <= 0:
+            return math.nan
+        return training.observations.seconds / runs
 
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """`n` joint draws of f at the points, a row each; the same seed gives the same draws.
@@ -155,9 +159,9 @@ class FullPosterior(ABC):
         return self.space.points(points, extrapolate=extrapolate)
 
     def __repr__(self) -> str:
-        observations = self.training.observations
-        marks = "" if self.record.converged else f"; {self.record.verdict}"
-        return f"<Posterior {self.kind} over {self.space!r} from {len(observations):,} points{marks}>"
+        training, marks = training_of(self), "" if self.record.converged else f"; {self.record.verdict}"
+        learned = f" from {len(training.observations):,} points{marks}" if training else ""
+        return f"<Posterior {self.kind} over {self.space!r}{learned}>"
 
     def _repr_html_(self) -> str:
         ranked = ", ".join(f"{name} {share:.3g}" for name, share in self.importance().items())
@@ -214,9 +218,7 @@ class CompletedPosterior(FullPosterior):
     def seconds_per_run(self) -> float:
         """How long one simulated run took in training; NaN where that is not known."""
         seconds = getattr(self.belief, "seconds_per_run", None)
-        if seconds is not None:
-            return float(seconds)
-        return _seconds_per_run(training_of(self))
+        return super(CompletedPosterior, self).seconds_per_run if seconds is None else float(seconds)
 
     def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
         """What the posterior predicts; a class whose `predict` takes no `extrapolate` is never asked outside."""
@@ -248,11 +250,11 @@ class CompletedPosterior(FullPosterior):
 
     def importance(self) -> dict[str, float]:
         """The posterior's own ranking, or by default the mean steepness."""
-        return dict((getattr(self.belief, "importance", None) or partial(FullPosterior.importance, self))())
+        return dict(self._ability("importance")())
 
     def kl(self) -> float:
         """The posterior's own divergence from its prior; refused where it has none."""
-        return float((getattr(self.belief, "kl", None) or partial(FullPosterior.kl, self))())
+        return float(self._ability("kl")())
 
     @property
     def unseen_by_prior(self) -> Observations:
@@ -262,12 +264,12 @@ class CompletedPosterior(FullPosterior):
 
     def save(self, file: File) -> None:
         """Write one file, which `st.load` reads back: by the posterior's own `save`, or to be fitted again on load."""
-        (getattr(self.belief, "save", None) or partial(FullPosterior.save, self))(file)
+        self._ability("save")(file)
 
-    def __repr__(self) -> str:
-        if training_of(self) is None:
-            return f"<Posterior {self.kind} over {self.space!r}>"
-        return FullPosterior.__repr__(self)
+    def _ability(self, name: str) -> Callable[..., Any]:
+        """The posterior's own method of this name, or the default."""
+        method: Callable[..., Any] | None = getattr(self.belief, name, None)
+        return method or partial(getattr(FullPosterior, name), self)
 
 
 def complete(posterior: Posterior) -> FullPosterior:
@@ -313,11 +315,6 @@ def fit_learner(
     record = Record("objective", np.empty(0), np.empty(0), UNKNOWN, time.perf_counter() - began)
     name = str(call_provider("learner name", learner))
     return CompletedPosterior(posterior, learner, observations, int(seed), name, record)
-
-
-def _seconds_per_run(training: Training | None) -> float:
-    runs = int(training.observations.trials.sum()) if training else 0
-    return training.observations.seconds / runs if training and runs and training.observations.seconds > 0 else math.nan
 
 
 def _accepts(function: Callable[..., object], option: str) -> bool:

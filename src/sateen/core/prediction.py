@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 
@@ -22,8 +22,6 @@ __all__ = ["Claim", "Learner", "Mode", "Posterior", "Prediction", "Predictor", "
 
 Target: TypeAlias = Literal["probability", "frequency", "mean error"]
 Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
-_TARGETS: Final = ("probability", "frequency", "mean error")
-_MODES: Final = ("credible", "frequentist", "marginal", "pac")
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 
@@ -54,8 +52,9 @@ parameters drawn uniformly from the space (beta in [0, 1])
     value: float | None = None
 
     def __post_init__(self) -> None:
-        if self.target not in _TARGETS or self.mode not in _MODES:
-            raise InputError(f"a claim is about {_TARGETS} and in one of the modes {_MODES}, not {self}")
+        if self.target not in get_args(Target) or self.mode not in get_args(Mode):
+            known = f"about {get_args(Target)} and in one of the modes {get_args(Mode)}"
+            raise InputError(f"a claim is {known}, not {self}")
         if (self.mode == "pac") != (self.confidence is not None):
             raise InputError(f"a claim has a confidence if and only if its mode is pac; this one is {self.mode}")
         bounds_error = self.target == "mean error"

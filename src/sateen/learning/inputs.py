@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,30 +38,23 @@ class Inputs:
         """How many parameters the learner looks at."""
         return len(self.names)
 
-    @property
-    def ranges(self) -> list[Range]:
-        """The range of each of them, on its scale."""
-        return [
-            replace(self.space.ranges[name], scale=scale) for name, scale in zip(self.names, self.scales, strict=True)
-        ]
-
-    @property
-    def columns(self) -> list[int]:
-        """Where they stand among the columns of θ."""
-        return [self.space.names.index(name) for name in self.names]
+    def _axes(self) -> Iterator[tuple[int, int, Range]]:
+        """Of each of them its place, its column in θ, and its range on its scale."""
+        for axis, (name, scale) in enumerate(zip(self.names, self.scales, strict=True)):
+            yield axis, self.space.names.index(name), replace(self.space.ranges[name], scale=scale)
 
     def unit(self, theta: npt.ArrayLike) -> FloatArray:
         """The (n, dimension) table that stands for the rows of θ; beyond the space it goes beyond [-1, 1]."""
         table = np.asarray(theta, dtype=np.float64)
         unit = np.empty((len(table), self.dimension))
-        for axis, (column, range_) in enumerate(zip(self.columns, self.ranges, strict=True)):
+        for axis, column, range_ in self._axes():
             unit[:, axis] = range_.to_unit(table[:, column])
         return unit
 
     def by_theta(self, slopes: FloatArray, theta: FloatArray) -> FloatArray:
         """Derivatives by the unit inputs as derivatives by every parameter; those not looked at have none."""
         result = np.zeros((len(theta), len(self.space.names)))
-        for axis, (column, range_) in enumerate(zip(self.columns, self.ranges, strict=True)):
+        for axis, column, range_ in self._axes():
             stretch = 2.0 / (range_.high - range_.low)
             if range_.scale == "log":
                 stretch = 2.0 / (np.log(range_.high / range_.low) * theta[:, column])
@@ -101,6 +94,10 @@ class Sample:
 
     def __getitem__(self, rows: slice | Array) -> Sample:
         return Sample(self.x[rows], self.satisfied[rows], self.undecided[rows], self.trials[rows])
+
+    def some(self, most: int, rng: np.random.Generator) -> Sample:
+        """At most so many rows, drawn at random, in their order."""
+        return self if len(self) <= most else self[np.sort(rng.permutation(len(self))[:most])]
 
 
 def inputs_of(observations: Observations, scale: Scale) -> Inputs:

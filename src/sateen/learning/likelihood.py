@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr
+from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, ndtr, ndtri
 
 from sateen.core.counts import read_only
 from sateen.core.types import Array, FloatArray
@@ -102,10 +102,6 @@ class Counts:
     trials: FloatArray
     link: Link
 
-    def __post_init__(self) -> None:
-        for name in ("satisfied", "undecided", "trials"):
-            read_only(getattr(self, name))
-
     @classmethod
     def of(cls, sample: Sample, link: Link) -> Counts:
         """The counts of a sample."""
@@ -140,8 +136,6 @@ class Counts:
         decided = np.maximum(self.trials - self.undecided, 0.5)
         if self.link == "logit":
             return np.log(f / (1.0 - f)), decided * f * (1.0 - f)
-        from scipy.special import ndtri
-
         g = ndtri(f)
         return g, decided * np.exp(-g * g - 2.0 * _HALF_LOG_TWO_PI) / (f * (1.0 - f))
 
@@ -279,26 +273,25 @@ def _tilted(counts: Counts, mean: FloatArray, precision: FloatArray, start: Floa
 
 def _peak(counts: Counts, mean: FloatArray, precision: FloatArray, start: FloatArray) -> Triple:
     """Where ln L - precision (g - mean)²/2 peaks, how high, and the deviation that its curvature there tells."""
+
+    def at(g: FloatArray) -> Triple:
+        value, slope, bend = counts.at(g)
+        return value - 0.5 * precision * (g - mean) ** 2, slope, bend
+
     g = start.copy()
-    value, slope, bend = counts.at(g)
-    height = value - 0.5 * precision * (g - mean) ** 2
+    height, slope, bend = at(g)
     for _ in range(30):
         curvature = precision - np.minimum(bend, 0.0)
         move = (slope - precision * (g - mean)) / curvature
         if np.all(np.abs(move) * np.sqrt(curvature) < 1e-2):  # it centres a grid: a hundredth of a deviation will do
             break
-        tried = g + move
-        value, slope, bend = counts.at(tried)
-        new = value - 0.5 * precision * (tried - mean) ** 2
-        worse = new < height - 1e-9 * (1.0 + np.abs(height))
-        for _ in range(40):
+        for _ in range(41):
+            tried = g + move
+            new, slope, bend = at(tried)
+            worse = new < height - 1e-9 * (1.0 + np.abs(height))
             if not worse.any():
                 break
             move = np.where(worse, 0.5 * move, move)
-            tried = g + move
-            value, slope, bend = counts.at(tried)
-            new = value - 0.5 * precision * (tried - mean) ** 2
-            worse = new < height - 1e-9 * (1.0 + np.abs(height))
         g, height = tried, new
     return g, height, 1.0 / np.sqrt(precision - np.minimum(bend, 0.0))
 

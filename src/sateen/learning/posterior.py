@@ -21,7 +21,9 @@ from sateen.learning.inputs import Inputs
 __all__ = ["LearnedPosterior", "Parts", "Summary"]
 
 Summary: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # mean, std, lower, upper
+Common: TypeAlias = tuple[Any, Training, Inputs, Record]  # what every posterior has first
 Parts: TypeAlias = tuple[dict[str, Any], dict[str, Array]]  # what a file keeps: words, and arrays
+_PLAIN: Final = (str, int, float)
 _BLOCK: Final = 8192  # rows predicted at once, so that memory stays bounded
 
 
@@ -94,26 +96,16 @@ class LearnedPosterior(FullPosterior):
         values: dict[str, Any] = {name: getattr(self, name) for name in _fields_of(type(self))}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         words = {name: value for name, value in values.items() if name not in arrays}
-        return {
-            name: asdict(value) if hasattr(value, "__dataclass_fields__") else value for name, value in words.items()
-        }, arrays
+        return {name: value if isinstance(value, _PLAIN) else asdict(value) for name, value in words.items()}, arrays
 
     @classmethod
-    def from_parts(
-        cls,
-        recipe: object,
-        training: Training,
-        inputs: Inputs,
-        record: Record,
-        content: Mapping[str, Any],
-        arrays: Arrays,
-    ) -> Self:
+    def from_parts(cls, common: Common, content: Mapping[str, Any], arrays: Arrays) -> Self:
         """The posterior that `parts` described."""
         hints, values = get_type_hints(cls), dict[str, Any]()
         for name in _fields_of(cls):
             value: Any = arrays[name] if name in arrays else content[name]
             values[name] = hints[name](**value) if is_dataclass(hints[name]) else value
-        return cls(recipe, training, inputs, record, **values)
+        return cls(*common, **values)
 
     def _scales(self) -> dict[str, Scale]:
         return {**FullPosterior._scales(self), **dict(zip(self.inputs.names, self.inputs.scales, strict=True))}

@@ -142,7 +142,11 @@ def _settings(make: Callable[..., Learner]) -> dict[str, tuple[object, str]]:
         return {field.name: (hints.get(field.name, object), str(field.type)) for field in fields(target) if field.init}
     parameters = [one for one in inspect.signature(target).parameters.values() if one.name != "self"]
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    return {one.name: (hints.get(one.name, object), inspect.formatannotation(one.annotation)) for one in named}
+    return {one.name: (hints.get(one.name, object), _written(one.annotation)) for one in named}
+
+
+def _written(annotation: object) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
 def _value(name: str, value: object, hint: object, written: str) -> object:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
-
-import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
@@ -17,35 +14,15 @@ from sateen.learning.gp.hyper import Climb, first_kernel, maximise
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.sparse import choose_inducing, inducing_for
 from sateen.learning.gp.variational import evaluate_elbo, objective_of
-from sateen.learning.inputs import Inputs, Sample, inputs_of, sample_of
+from sateen.learning.inputs import Inputs, inputs_of, sample_of
 from sateen.learning.likelihood import Counts
 from sateen.learning.settings import InputScale
 
-__all__ = ["ScaleChoice", "choose_inputs", "choose_scale", "scales_differ"]
+__all__ = ["choose_inputs", "scales_differ"]
 
 _ROWS: Final = 600  # are enough to tell the scales apart
 _INDUCING: Final = 150
 _ADVANTAGE: Final = 5.0  # nats that linear inputs must win by: rates act by their ratios far more often than not
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScaleChoice:
-    """The inputs of a learner, notes about them, and the kernel that a comparison found for them."""
-
-    inputs: Inputs
-    notes: tuple[str, ...]
-    kernel: Kernel | None = None
-
-
-@on_one_thread
-def choose_inputs(observations: Observations, inputs: InputScale, seed: int) -> tuple[Inputs, tuple[str, ...]]:
-    """The inputs of a learner and notes about them.
-
-    "log" and "linear" are used as given. "auto" fits a Gaussian process with either to at most 600 rows, drawn by
-    the seed, and takes log unless linear wins the evidence by more than 5 nats.
-    """
-    choice = choose_scale(observations, inputs, seed)
-    return choice.inputs, choice.notes
 
 
 def scales_differ(observations: Observations) -> bool:
@@ -53,34 +30,34 @@ def scales_differ(observations: Observations) -> bool:
     return any(observations.space.ranges[name].low > 0 for name in observations.relevant)
 
 
-def choose_scale(observations: Observations, inputs: InputScale, seed: int) -> ScaleChoice:
-    """As `choose_inputs`, with the kernel that the comparison found."""
+@on_one_thread
+def choose_inputs(
+    observations: Observations, inputs: InputScale, seed: int
+) -> tuple[Inputs, tuple[str, ...], Kernel | None]:
+    """The inputs of a learner, notes about them, and the kernel that a comparison found for them.
+
+    "log" and "linear" are used as given. "auto" fits a Gaussian process with either to at most 600 rows, drawn by
+    the seed, and takes log unless linear wins the evidence by more than 5 nats.
+    """
     notes = _left_out(observations)
     if inputs == "linear" or (inputs == "auto" and not scales_differ(observations)):
-        return ScaleChoice(inputs_of(observations, "linear"), notes)
+        return inputs_of(observations, "linear"), notes, None
     if inputs == "log":
         for name in observations.relevant:
             if (range_ := observations.space.ranges[name]).low <= 0:
                 remedy = "use inputs='auto', or move its lower end above 0"
                 raise InputError(f"inputs='log' needs positive parameters, and {name} goes from {range_}; {remedy}")
-        return ScaleChoice(inputs_of(observations, "log"), notes)
+        return inputs_of(observations, "log"), notes, None
     climbs = {scale: _fitted(observations, scale, seed) for scale in ("log", "linear")}
     lead = climbs["log"].score - climbs["linear"].score
     scale: Scale = "linear" if lead < -_ADVANTAGE else "log"
     chosen = inputs_of(observations, scale)
-    return ScaleChoice(chosen, (*notes, _verdict(chosen, lead)), climbs[scale].kernel)
+    return chosen, (*notes, _verdict(chosen, lead)), climbs[scale].kernel
 
 
 def _fitted(observations: Observations, scale: Scale, seed: int) -> Climb:
     """A Matérn process fitted to some of the rows, with inputs on a scale."""
-    sample = sample_of(observations, inputs_of(observations, scale))
-    if len(sample) > _ROWS:
-        rows = stream(seed, "scale").permutation(len(sample))[:_ROWS]
-        sample = sample[np.sort(rows)]
-    return _climb(sample)
-
-
-def _climb(sample: Sample) -> Climb:
+    sample = sample_of(observations, inputs_of(observations, scale)).some(_ROWS, stream(seed, "scale"))
     start = first_kernel("matern", sample.x.shape[1])
     points = choose_inducing(start, sample.x, min(_INDUCING, inducing_for(sample.x.shape[1])))
     objective = objective_of(partial(evaluate_elbo, most=15), Counts.of(sample, "probit"), sample.x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -32,6 +32,7 @@ __all__ = [
     "check_settings",
     "check_whole",
     "check_word",
+    "is_number",
 ]
 
 Activation: TypeAlias = Literal["silu", "leaky-relu", "tanh"]
@@ -113,9 +114,13 @@ def check_whole(value: object, name: str, least: int) -> None:
 
 def check_number(name: str, value: object, *, zero: bool = False) -> None:
     """Refuse what is not a finite number above 0, or from 0 up."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (0 < value < float("inf") or (zero and value == 0)):  # type: ignore[operator]
+    if not is_number(value) or not (0 < value < float("inf") or (zero and value == 0)):
         raise InputError(f"{name} is a number {'from 0 up' if zero else 'above 0'}, not {value!r}", argument=name)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a setting is a number, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _plain(value: Any) -> Any:

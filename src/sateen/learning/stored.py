@@ -91,14 +91,8 @@ def posterior_from_parts(content: Mapping[str, Any], arrays: Arrays, where: str 
         inputs = Inputs.from_content(observations.space, content["inputs"])
         inputs.unit(observations.theta[:1])  # fails if names and scales do not fit the space
         posterior_class: type[LearnedPosterior] = load_object(recipe.posterior_class)  # type: ignore[attr-defined, assignment]
-        return posterior_class.from_parts(
-            recipe,
-            Training(observations),
-            inputs,
-            Record.from_content(content["record"], record),
-            content["learned"],
-            learned,
-        )
+        common = recipe, Training(observations), inputs, Record.from_content(content["record"], record)
+        return posterior_class.from_parts(common, content["learned"], learned)
     except _FAULTS as error:
         fault = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InputError(f"{where} holds no valid posterior: {fault}") from error

@@ -15,24 +15,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.threads import on_one_thread
 from sateen.core.types import File, FloatArray
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.prior import Inferred, fit_prior, inducing_among, memory_needed, working
+from sateen.learning.gp.prior import Inferred, check_memory, fit_prior, inducing_among
+from sateen.learning.gp.recipes import EPGP
 from sateen.learning.gp.sparse import Basis, Whitened
-from sateen.learning.gp.variational import Evaluated, Sites
+from sateen.learning.gp.variational import Evaluation, Sites
 from sateen.learning.inputs import check_task, sample_of
 from sateen.learning.likelihood import Counts, tilted_moments
-
-if TYPE_CHECKING:
-    from sateen.learning.gp.recipes import EPGP
 
 __all__ = ["Propagated", "beginning", "evidence_slopes", "fit", "propagate"]
 
@@ -54,7 +51,8 @@ def fit(
     """As `EPGP.fit`."""
     began = time.perf_counter()
     check_task(observations, seed)
-    _check_memory(recipe, observations)
+    allows = f"`memory` allows {recipe.memory / 1e9:.3g} GB; take fewer, or SVIGP, which reads data in blocks"
+    check_memory(recipe, observations, recipe.memory, "EPGP", allows)
     prior = fit_prior(observations, recipe, seed, _evidence, progress, checkpoint)
     sample = sample_of(observations[prior.fitted_rows], prior.inputs)
     basis = Basis.of(prior.kernel, inducing_among(recipe, prior.kernel, sample.x, seed))
@@ -62,11 +60,11 @@ def fit(
     spare = basis.spare(features)
     right = _RIGHT if features.nbytes < _MANY else _MANY_RIGHT
     values: list[float] = []
-    with working(progress, "EPGP: posterior", _MOST_RENEWALS, "renewals") as advance:
+    with working(progress, "EPGP: posterior", _MOST_RENEWALS, "renewals"):
 
         def step(evidence: float) -> None:
             values.append(evidence)
-            advance(1)
+            progress.advance(1)
 
         start = beginning(counts, features, spare)
         end = propagate(counts, features, spare, start, tolerance=right, most=_MOST_RENEWALS, step=step)
@@ -80,21 +78,12 @@ def fit(
     )
 
 
-def _check_memory(recipe: EPGP, observations: Observations) -> None:
-    needed, points = memory_needed(recipe, observations)
-    if needed > recipe.memory:
-        raise InputError(
-            f"EPGP needs {needed / 1e9:.3g} GB for {len(observations):,} points and {points:,} inducing points, "
-            f"and `memory` allows {recipe.memory / 1e9:.3g} GB; take fewer, or SVIGP, which reads data in blocks"
-        )
-
-
-def _evidence(counts: Counts, basis: Basis, x: FloatArray, sites: Sites) -> Evaluated:
+def _evidence(counts: Counts, basis: Basis, x: FloatArray, sites: Sites) -> Evaluation:
     features = basis.features(x)
     end = propagate(counts, features, basis.spare(features), sites, tolerance=1e-2)
     if end.interrupted:
         raise KeyboardInterrupt
-    return Evaluated(end.evidence, *evidence_slopes(end, basis, x, features), end.sites)
+    return end.evidence, *evidence_slopes(end, basis, x, features), end.sites
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,51 +5,54 @@ belief about them is whitened: g(Z) = c + L w, where w ~ N(v, Q Qᵀ). Adam clim
 
     ELBO = N/B Σ_batch E[ln p(count | g)] - KL[N(v, Q Qᵀ) ‖ N(0, I)]
 
-by mini-batches, over c, σ², l, Z, v and Q together. It is there to be compared with; `SVIGP` is the one to use.
+by mini-batches, over c, σ², l, Z, v and Q together. With A = L^-1 K_mx, the latent values at a batch have the means
+c + Aᵀ v and the variances σ² - Σ A² + Σ (Qᵀ A)², column by column. It is there to be compared with; `SVIGP` is the one
+to use.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, isfinite, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+import optax  # type: ignore[import-untyped, unused-ignore]
+from jax.scipy.linalg import solve_triangular
 
 from sateen.core.errors import InputError
-from sateen.core.interrupts import deferring_interrupts
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.record import Record
 from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
-from sateen.core.types import Array, File, FloatArray
-from sateen.learning.checkpoint import Checkpoint
-from sateen.learning.gp.faithful_bound import Settings, State, advance
+from sateen.core.types import Array as HostArray
+from sateen.core.types import File, FloatArray
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
+from sateen.learning.gp.recipes import FaithfulSVIGP
 from sateen.learning.gp.sparse import Basis
-from sateen.learning.inputs import Sample, check_task, inputs_of, sample_of
+from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.likelihood import Counts
-from sateen.learning.networks.network import Rows, arithmetic, log_ways, rows_of, window_of
-from sateen.learning.scale import choose_inputs
+from sateen.learning.networks.network import Array, Rows, arithmetic, log_likelihood, log_ways, rows_of, window_of
+from sateen.learning.networks.training import Trainer, task_of
 
-if TYPE_CHECKING:
-    from sateen.learning.gp.recipes import FaithfulSVIGP
+__all__ = ["Parameters", "elbo", "fit", "forecast", "whitened"]
 
-__all__ = ["fit", "forecast"]
-
+_Learned: TypeAlias = "tuple[Parameters, Array]"  # and what Adam remembers of the slopes so far
 _KIND: Final = "svi-gp-faithful"
 _CAPACITY: Final = 256  # steps that one call can do; how many it does changes the pace, not the result
-_BLOCK_SECONDS: Final = 0.5  # of work between two looks at Ctrl-C and at the clock
-_CHECKPOINT_SECONDS: Final = 10.0
+_FORECAST_SECONDS: Final = 0.5  # of work that tell how long a fit takes
 _FIRST_NOISE: Final = 1e-3  # deviation of the first v, as in GPyTorch
 _SETTLED: Final = 1.0  # nats, from one tenth of the epochs to the next
 _ROWS_AT_ONCE: Final = 8192
+_LEAST_VARIANCE: Final = 1e-12  # of a latent value, so that its root has a slope
 
 
 @on_one_thread
@@ -57,27 +60,26 @@ def fit(
     recipe: FaithfulSVIGP, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> GPPosterior:
     """As `FaithfulSVIGP.fit`."""
-    began = time.perf_counter()
-    check_task(observations, seed)
-    inputs, notes = choose_inputs(observations, recipe.inputs, seed)
-    sample = sample_of(observations, inputs)
-    settings = asdict(replace(recipe, epochs=1, device="auto"))
-    kept = Checkpoint.of(checkpoint, _KIND, settings, inputs.content(), observations.fingerprint, int(seed))
+    # The checkpoint of a fit with fewer epochs is that of this one.
+    inputs, notes, sample, kept = task_of(_KIND, replace(recipe, epochs=1), observations, seed, checkpoint)
     with arithmetic(recipe.device, "float64"):
         course = _Course.of(recipe, sample, seed)
-        start = course.resumed(kept)
-        end, interrupted = _run(course, start, kept, progress)
-        learned = [np.asarray(value, np.float64) for value in end.state.parameters]
-    basis, offset, mean, spread = _basis(recipe, learned), float(learned[0]), learned[4], np.tril(learned[5])
-    steps, values = course.epochs(end)
+        trainer = Trainer(course.steps, progress, kept)
+        with working(progress, _KIND, course.steps, "steps"):
+            end, done = trainer.run("fit", course.start(), course.steps, course.advanced, _CAPACITY)
+        if not done:
+            raise KeyboardInterrupt
+        learned = Parameters(*(np.asarray(value, np.float64) for value in end.parameters))
+    basis, offset, mean, spread = _basis(recipe, learned), float(learned.offset), learned.mean, np.tril(learned.factor)
+    steps, values = course.epochs(end, done)
     values[-1] = _elbo_of_all(basis, sample, offset, mean, spread)
-    verdict = _verdict(np.array(end.values), recipe.epochs, interrupted)
-    seconds = start.seconds + time.perf_counter() - began
+    interrupted = done < course.steps
+    verdict = _verdict(end.values, recipe.epochs, interrupted)
     return GPPosterior(
         recipe,
         Training(observations),
         inputs,
-        Record("elbo", steps, values, verdict, seconds, interrupted, notes),
+        Record("elbo", steps, values, verdict, trainer.seconds, interrupted, notes),
         kind=_KIND,
         kernel=basis.kernel,
         offset=offset,
@@ -96,31 +98,46 @@ def forecast(recipe: FaithfulSVIGP, observations: Observations) -> float:
     sample = sample_of(observations, inputs_of(observations, "linear"))
     with arithmetic(recipe.device, "float64"):
         course = _Course.of(recipe, sample, 0)
-        reached, count, spent = course.advanced(course.start(), 1), 1, 0.0
-        compiling = reached.seconds
-        while spent < _BLOCK_SECONDS and count < _CAPACITY:
-            before, count = reached.seconds, min(4 * count, _CAPACITY)
-            reached = course.advanced(reached, count)
-            spent = reached.seconds - before
-    return compiling + course.steps * spent / count
+        state, done, count, seconds = course.start(), 0, 1, list[float]()
+        while True:
+            began = time.perf_counter()
+            state, done = course.advanced(state, done, count), done + count
+            seconds.append(time.perf_counter() - began)  # the first of which are for compiling
+            if count == _CAPACITY or (done > 1 and seconds[-1] > _FORECAST_SECONDS):
+                return seconds[0] + course.steps * seconds[-1] / count
+            count *= 4
 
 
-class _Reached(NamedTuple):
-    """How far a fit has come, and the ELBO as the batches told it.
+class Parameters(NamedTuple):
+    """What Adam moves: c, σ² and l before softplus makes them positive, Z, v, and Q in its lower triangle."""
+
+    offset: Array
+    raw_variance: Array
+    raw_length: Array
+    inducing: Array
+    mean: Array
+    factor: Array
+
+
+class Settings(NamedTuple):
+    """What a step is compiled for; `window` is that of the likelihood."""
+
+    nodes: int
+    jitter: float
+    optimise_inducing: bool
+    window: int
+
+
+class State(NamedTuple):
+    """What has been learned, what Adam remembers of the slopes so far, and the ELBO as the batches told it.
 
     `values` are its means over the epochs that are finished, `open_sum` its sum in the one that is not.
     """
 
-    state: State
-    step: int
-    values: tuple[float, ...]
-    open_sum: float
-    seconds: float
-
-    def parts(self) -> tuple[dict[str, float], dict[str, Array]]:
-        """What a checkpoint keeps of it."""
-        content = {"step": self.step, "open_sum": self.open_sum, "seconds": self.seconds}
-        return content, {**self.state.arrays(), "values": np.array(self.values)}
+    parameters: Parameters
+    memory: Array
+    values: FloatArray
+    open_sum: np.float64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,46 +173,35 @@ class _Course:
     def steps(self) -> int:
         return self.recipe.epochs * self.per_epoch
 
-    def start(self) -> _Reached:
+    def start(self) -> State:
+        """Where GPyTorch begins too: c = 0, softplus of 0 for σ² and for l, and Q = I."""
         noise = stream(self.seed, "noise").normal(0.0, _FIRST_NOISE, len(self.first))
-        return _Reached(State.first(self.first, noise, self.recipe.precision), 0, (), 0.0, 0.0)
+        values = (0.0, 0.0, 0.0, self.first, noise, np.eye(len(noise)))
+        parameters = Parameters(*(jnp.asarray(value, self.recipe.precision) for value in values))
+        return State(parameters, optax.adam(1.0).init(parameters), np.empty(0), np.float64(0.0))
 
-    def resumed(self, checkpoint: Checkpoint) -> _Reached:
-        """How far the checkpoint has come, or the start where there is none."""
-        start, kept = self.start(), checkpoint.read()
-        if kept is None:
-            return start
-        content, arrays = kept
-        if content["step"] > self.steps:
-            raise checkpoint.refusal()  # of a fit with more epochs
-        values = tuple(arrays["values"].tolist())
-        state = start.state.with_arrays(arrays)
-        return _Reached(state, content["step"], values, content["open_sum"], content["seconds"])
-
-    def advanced(self, reached: _Reached, count: int) -> _Reached:
-        """How far `count` more steps come."""
-        began = time.perf_counter()
-        batches, rate = self._batches(reached.step, count), self.recipe.learning_rate
-        state, elbos = advance(reached.state, self.rows, *batches, count, rate, settings=self.settings)
-        values, open_sum = list(reached.values), reached.open_sum
-        for step, value in enumerate(np.asarray(elbos)[:count].tolist(), reached.step + 1):
+    def advanced(self, state: State, done: int, count: int) -> State:
+        """The state after `count` more steps than were done."""
+        batches, rate = self._batches(done, count), self.recipe.learning_rate
+        learned, elbos = advance(state[:2], self.rows, *batches, count, rate, settings=self.settings)
+        values, open_sum = list(state.values), float(state.open_sum)
+        for step, value in enumerate(np.asarray(elbos)[:count].tolist(), done + 1):
             if not isfinite(value):
                 raise _diverged(self.recipe)
             open_sum += value + self.ways
             if step % self.per_epoch == 0:
                 values.append(open_sum / self.per_epoch)
                 open_sum = 0.0
-        seconds = reached.seconds + time.perf_counter() - began
-        return _Reached(state, reached.step + count, tuple(values), open_sum, seconds)
+        return State(learned[0], learned[1], np.array(values), np.float64(open_sum))
 
-    def epochs(self, reached: _Reached) -> tuple[FloatArray, FloatArray]:
+    def epochs(self, state: State, done: int) -> tuple[FloatArray, FloatArray]:
         """After how many steps each epoch ended, also one that was not finished, and its mean ELBO."""
-        ends, values = self.per_epoch * np.arange(1.0, len(reached.values) + 1), np.array(reached.values)
-        if begun := reached.step % self.per_epoch:
-            return np.append(ends, reached.step), np.append(values, reached.open_sum / begun)
-        return ends, values
+        ends = self.per_epoch * np.arange(1.0, len(state.values) + 1)
+        if begun := done % self.per_epoch:
+            return np.append(ends, done), np.append(state.values, state.open_sum / begun)
+        return ends, state.values.copy()
 
-    def _batches(self, step: int, count: int) -> tuple[npt.NDArray[np.int32], Array]:
+    def _batches(self, step: int, count: int) -> tuple[npt.NDArray[np.int32], HostArray]:
         """The rows of so many steps, each epoch in a random order of its own; what is no row has the weight 0."""
         batch = min(self.recipe.batch, self.size)
         rows = np.zeros((_CAPACITY, batch), np.int32)
@@ -208,35 +214,6 @@ class _Course:
             turned = order[turn * batch : (turn + 1) * batch]
             rows[place, : len(turned)], weights[place, : len(turned)] = turned, 1.0
         return rows, weights
-
-
-def _run(course: _Course, reached: _Reached, checkpoint: Checkpoint, progress: Progress) -> tuple[_Reached, bool]:
-    """How far all steps come, or those before Ctrl-C, and whether it was pressed."""
-    pace, saved, interrupted = 1, reached.seconds, False
-    checkpoint.write(*reached.parts())  # a file that cannot be written is better known now than later
-    progress.start(_KIND, course.steps, "steps")
-    try:
-        if reached.step < course.steps:
-            progress.note("compiling the training step")
-        progress.advance(reached.step)
-        while reached.step < course.steps:
-            count, before = min(pace, course.steps - reached.step), reached.seconds
-            with deferring_interrupts():
-                reached = course.advanced(reached, count)
-            wished = int(count * _BLOCK_SECONDS / max(reached.seconds - before, 1e-9))
-            pace = max(1, min(wished, 8 * count, _CAPACITY))  # the first call compiles, and tells little
-            if reached.seconds - saved > _CHECKPOINT_SECONDS:
-                checkpoint.write(*reached.parts())
-                saved = reached.seconds
-            progress.advance(count)
-    except KeyboardInterrupt:
-        if not reached.step:
-            raise
-        interrupted = reached.step < course.steps
-    finally:
-        progress.finish()
-    checkpoint.write(*reached.parts())
-    return reached, interrupted
 
 
 def _verdict(values: FloatArray, epochs: int, interrupted: bool) -> str:
@@ -264,10 +241,10 @@ def _distinct(x: FloatArray) -> FloatArray:
     return x[np.sort(places)]
 
 
-def _basis(recipe: FaithfulSVIGP, learned: Sequence[FloatArray]) -> Basis:
+def _basis(recipe: FaithfulSVIGP, learned: Parameters) -> Basis:
     """The inducing points that were learned, and the factor of their covariance under the kernel that was."""
-    _, raw_variance, raw_length, points, _, _ = learned
-    length, variance = (float(np.logaddexp(0.0, raw)) for raw in (raw_length, raw_variance))
+    points, raw = learned.inducing, (learned.raw_length, learned.raw_variance)
+    length, variance = (float(np.logaddexp(0.0, value)) for value in raw)
     if not all(np.isfinite(value).all() for value in learned) or not min(length, variance) > 0:
         raise _diverged(recipe)
     kernel = Kernel("rbf", (length,) * points.shape[1], variance, constant=0.0)
@@ -292,3 +269,86 @@ def _elbo_of_all(basis: Basis, sample: Sample, offset: float, mean: FloatArray, 
 
 def _diverged(recipe: FaithfulSVIGP) -> InputError:
     return InputError(f"the fit diverged; lower learning_rate, which is {recipe.learning_rate:g}")
+
+
+@partial(jax.jit, static_argnames=("settings",))
+def advance(
+    state: _Learned, data: Rows, rows: Array, weights: Array, count: Array, rate: Array, *, settings: Settings
+) -> tuple[_Learned, Array]:
+    """The parameters and Adam's memory after the first `count` of the batches in `rows`, and the ELBO of each."""
+    adam, size = optax.adam(jnp.asarray(rate, weights.dtype)), len(data.x)
+
+    def loss(parameters: Parameters, batch: Rows, weight: Array) -> Array:
+        return -elbo(parameters, batch, weight, size, settings) / size
+
+    def step(place: Array, carry: tuple[_Learned, Array]) -> tuple[_Learned, Array]:
+        (parameters, memory), elbos = carry
+        batch = Rows(*(column[rows[place]] for column in data))
+        value, slopes = jax.value_and_grad(loss)(parameters, batch, weights[place])
+        moves, memory = adam.update(slopes, memory)
+        return (optax.apply_updates(parameters, moves), memory), elbos.at[place].set(-size * value)
+
+    after: tuple[_Learned, Array] = jax.lax.fori_loop(0, count, step, (state, jnp.zeros(len(rows), weights.dtype)))
+    return after
+
+
+def elbo(parameters: Parameters, batch: Rows, weight: Array, size: int, settings: Settings) -> Array:
+    """The bound on the evidence of all `size` rows that a batch of them tells, but for the constants of its counts.
+
+    Rows of the weight 0 are none.
+    """
+    features = _features(parameters, batch.x, settings)
+    factor = jnp.tril(parameters.factor)
+    mean = parameters.offset + parameters.mean @ features
+    spare = jax.nn.softplus(parameters.raw_variance) - jnp.sum(features**2, axis=0)
+    variance = jnp.maximum(spare, 0.0) + jnp.sum((factor.T @ features) ** 2, axis=0)
+    nodes, shares = np.polynomial.hermite_e.hermegauss(settings.nodes)
+    g = mean + jnp.sqrt(jnp.maximum(variance, _LEAST_VARIANCE)) * jnp.asarray(nodes, mean.dtype)[:, None]
+    expected = jnp.asarray(shares / shares.sum(), mean.dtype) @ log_likelihood("probit", g, batch, settings.window)
+    squares = jnp.sum(factor**2) + jnp.sum(parameters.mean**2) - len(factor)
+    divergence = 0.5 * squares - jnp.sum(jnp.log(jnp.abs(jnp.diagonal(factor))))
+    return jnp.sum(weight * expected) * (size / jnp.sum(weight)) - divergence
+
+
+def _features(parameters: Parameters, x: Array, settings: Settings) -> Array:
+    """A = L^-1 K_mx, found in double precision, for K_mm is nearly singular."""
+    wide = partial(jnp.asarray, dtype=jnp.float64)
+    length, variance = (jax.nn.softplus(wide(raw)) for raw in (parameters.raw_length, parameters.raw_variance))
+    moved = parameters.inducing if settings.optimise_inducing else jax.lax.stop_gradient(parameters.inducing)
+    inducing = wide(moved) / length
+
+    def covariance(other: Array) -> Array:
+        squares = jnp.sum(inducing**2, axis=1)[:, None] + jnp.sum(other**2, axis=1) - 2.0 * inducing @ other.T
+        return variance * jnp.exp(-0.5 * jnp.maximum(squares, 0.0))
+
+    K_mm = covariance(inducing) + settings.jitter * jnp.eye(len(inducing))
+    return whitened(K_mm, covariance(wide(x) / length)).astype(x.dtype)
+
+
+@jax.custom_vjp
+def whitened(K_mm: Array, K_mx: Array) -> Array:
+    """L^-1 K_mx, where L Lᵀ = K_mm."""
+    return _whitened_forward(K_mm, K_mx)[0]
+
+
+def _whitened_forward(K_mm: Array, K_mx: Array) -> tuple[Array, tuple[Array, Array]]:
+    L = jnp.linalg.cholesky(K_mm, symmetrize_input=False)
+    features = solve_triangular(L, K_mx, lower=True)
+    return features, (L, features)
+
+
+def _whitened_backward(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    """Slopes by K_mm, -sym(L^-T Ψ(Ā Aᵀ) L^-1), and by K_mx, L^-T Ā; Ψ is the lower triangle, its diagonal halved.
+
+    The slope of a Cholesky factor asks for Ψ(Lᵀ L̄). Here L̄ = -tril(L^-T Ā Aᵀ), and since Lᵀ is upper triangular that
+    is -Ψ(Ā Aᵀ): no two large matrices need be multiplied.
+    """
+    L, features = kept
+    half = jnp.tril(slope @ features.T)
+    both = half + half.T - jnp.diag(jnp.diagonal(half))
+    left = solve_triangular(L, both, lower=True, trans=1)
+    by_K_mm = -0.5 * solve_triangular(L, left.T, lower=True, trans=1)
+    return by_K_mm, solve_triangular(L, slope, lower=True, trans=1)
+
+
+whitened.defvjp(_whitened_forward, _whitened_backward)

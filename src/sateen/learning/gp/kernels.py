@@ -102,16 +102,13 @@ class Kernel:
             steepness = np.multiply(root, decay, out=root)
             steepness *= -5.0 / 6.0
         steepness *= adjoint  # now the derivative by each r², of which the rest is linear algebra
-        weights = self._inverse_squares()
+        weights = np.array(self.length_scales, dtype=np.float64) ** -2.0
         by_row, by_column = steepness.sum(axis=1), steepness.sum(axis=0)
         across = steepness @ z
         spread = by_row @ x**2 + by_column @ z**2 - 2.0 * np.einsum("ij,ij->j", x, across)
         first = 2.0 * weights * (by_row[:, None] * x - across)
         second = 2.0 * weights * (by_column[:, None] * z - steepness.T @ x)
         return Pull(-2.0 * weights * spread, by_variance, first, second)
-
-    def _inverse_squares(self) -> FloatArray:
-        return np.array(self.length_scales, dtype=np.float64) ** -2.0
 
     def _squares(self, x: npt.NDArray[_Floats], z: npt.NDArray[_Floats]) -> npt.NDArray[_Floats]:
         """The table of r²; never below 0, which rounding could make of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -81,18 +81,17 @@ class GPPosterior(LearnedPosterior):
         mean, variance = np.empty(len(unit)), np.empty(len(unit))
         for start in range(0, len(unit), _CACHED):
             rows = slice(start, start + _CACHED)
-            covariances = self.kernel.between(unit[rows], self.points)
-            mean[rows] = self.offset + covariances @ self._weights
-            turned = self._turned(covariances)
+            mean[rows], turned = self._forms_at(unit[rows])
             variance[rows] = self.kernel.diagonal - np.multiply(turned, turned, out=turned) @ self._signs
         return mean, np.maximum(variance, 0.0)
 
-    def _turned(self, covariances: FloatArray) -> FloatArray:
-        """The linear forms of k(Z, x), a row for each x; it may take the place of the covariances."""
+    def _forms_at(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The mean of g at unit inputs, and the linear forms of k(Z, x), a row for each x."""
+        covariances = self.kernel.between(unit, self.points)
+        mean = self.offset + covariances @ self._weights
         if not len(covariances) or self._forms.shape[0] != self._forms.shape[1] or (self._signs < 0).any():
-            return covariances @ self._forms
-        turned: FloatArray = dtrmm(1.0, self._forms, covariances.T, lower=1, trans_a=1, overwrite_b=1).T
-        return turned
+            return mean, covariances @ self._forms
+        return mean, dtrmm(1.0, self._forms, covariances.T, lower=1, trans_a=1, overwrite_b=1).T
 
     def kl(self) -> float:
         """KL of the posterior from the prior process, in nats.
@@ -118,18 +117,7 @@ class GPPosterior(LearnedPosterior):
         kept = observed[self.unseen]
         if not observed.points.iid:
             return kept
-        return Observations(
-            Points(kept.theta, kept.space, observed.points.design),
-            kept.satisfied,
-            kept.undecided,
-            kept.trials,
-            origin=kept.origin,
-            provenance=kept.provenance,
-            relevant=kept.relevant,
-            reasons=kept.reasons,
-            failures=kept.failures,
-            seconds=kept.seconds,
-        )
+        return replace(kept, points=Points(kept.theta, kept.space, observed.points.design))
 
     def _summary(self, unit: FloatArray, level: float) -> Summary:
         mean, variance = self.latent(unit)
@@ -149,17 +137,13 @@ class GPPosterior(LearnedPosterior):
                 f"joint draws at {len(unit):,} points need {gigabytes:.3g} GB for their covariance; ask for at most "
                 f"{_MOST_JOINT:,} points at once"
             )
-        covariances = self.kernel.between(unit, self.points)
-        mean = self.offset + covariances @ self._weights
-        turned = self._turned(covariances)
+        mean, turned = self._forms_at(unit)
         joint = self.kernel.between(unit, unit) - (turned * self._signs) @ turned.T
         noise = rng.standard_normal((n, len(unit))) @ _root(joint).T
         return inverse_link(mean + noise, self.link)
 
     def _slope(self, unit: FloatArray) -> FloatArray:
-        covariances = self.kernel.between(unit, self.points)
-        mean = self.offset + covariances @ self._weights
-        turned = self._turned(covariances)
+        mean, turned = self._forms_at(unit)
         variance = np.maximum(self.kernel.diagonal - (turned * turned) @ self._signs, 0.0)
         by_mean, by_variance = self._mean_slopes(mean, variance)
         by_covariance = (turned * (-2.0 * self._signs)) @ self._forms.T

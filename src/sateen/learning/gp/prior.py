@@ -7,10 +7,10 @@ rest. Either way the counts of at most 4,000 rows decide; more do not change a h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,33 +19,30 @@ from scipy.linalg import solve_triangular
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.record import Objective, Record
 from sateen.core.seeds import stream
 from sateen.core.types import Array, File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.gp.hyper import Climb, first_kernel, maximise
+from sateen.learning.gp.hyper import Objective as KernelObjective
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
+from sateen.learning.gp.recipes import EPGP, SVIGP
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Inference, objective_of
 from sateen.learning.inputs import Inputs, Sample, sample_of
 from sateen.learning.likelihood import Counts
-from sateen.learning.scale import choose_scale, scales_differ
+from sateen.learning.scale import choose_inputs, scales_differ
 from sateen.learning.settings import Link
-
-if TYPE_CHECKING:
-    from sateen.learning.gp.recipes import EPGP, SVIGP
 
 __all__ = [
     "Inferred",
     "Prior",
+    "check_memory",
     "fit_prior",
     "fixed",
     "inducing_among",
-    "memory_needed",
-    "some_rows",
-    "working",
 ]
 
 KERNEL_ROWS: Final = 4000
@@ -181,17 +178,17 @@ def fit_prior(
             arrays.get("points"),
         )
     seen = observations if unseen.all() or not unseen.any() else observations[~unseen]
-    choice = choose_scale(seen, recipe.inputs, seed)
-    inputs = Inputs(observations.space, choice.inputs.names, choice.inputs.scales)
+    inputs, notes, compared = choose_inputs(seen, recipe.inputs, seed)
     sample = sample_of(seen, inputs)
     if not every_row:
-        sample = some_rows(sample, KERNEL_ROWS, stream(seed, "kernel"))
-    counts, most = Counts.of(sample, link), recipe.inducing or inducing_for(sample.x.shape[1])
+        sample = sample.some(KERNEL_ROWS, stream(seed, "kernel"))
+    most = recipe.inducing or inducing_for(sample.x.shape[1])
     most = most if every_row else min(most, _KERNEL_INDUCING)
-    start = _start(observations, recipe, choice.kernel)
-    with working(progress, f"{name}: kernel", _MOST_EVALUATIONS, "evaluations") as advance:
-        climb = _climb(sample, counts, most, start, fixed(recipe), inference, lambda: advance(1))
-    notes = choice.notes
+    start = _start(observations, recipe, compared)
+    with working(progress, f"{name}: kernel", _MOST_EVALUATIONS, "evaluations"):
+        step, objective = partial(progress.advance, 1), objective_of(inference, Counts.of(sample, link), sample.x)
+        search = partial(maximise, fixed=fixed(recipe), most=_MOST_EVALUATIONS, relative_gain=1e-5, step=step)
+        climb = _climb(search, objective, sample.x, most, start)
     if _sees_data(recipe, observations) and len(sample) < len(observations):
         notes += (f"the kernel was learned from {len(sample):,} of {len(observations):,} points",)
     values = np.array(climb.values)
@@ -215,10 +212,12 @@ def inducing_among(recipe: EPGP | SVIGP, kernel: Kernel, x: FloatArray, seed: in
     return choose_inducing(kernel, x[np.sort(candidates)], most)
 
 
-def memory_needed(recipe: EPGP | SVIGP, observations: Observations) -> tuple[float, int]:
-    """The bytes that features of all rows take, and how many inducing points there are."""
+def check_memory(recipe: EPGP | SVIGP, observations: Observations, most: float, what: str, limit: str) -> None:
+    """Refuse what would take more than so many bytes for the features of all rows; `limit` says that it is too much."""
     points = min(recipe.inducing or inducing_for(len(observations.relevant)), len(observations))
-    return _COPIES * 8.0 * len(observations) * points, points
+    needed, size = _COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
+    if needed > most:
+        raise InputError(f"{what} needs {needed / 1e9:.3g} GB for {size} and {points:,} inducing points, and {limit}")
 
 
 def _sees_data(recipe: EPGP | SVIGP, observations: Observations) -> bool:
@@ -244,20 +243,18 @@ def _scales_of(recipe: EPGP | SVIGP, observations: Observations) -> tuple[float,
 
 
 def _climb(
-    sample: Sample,
-    counts: Counts,
+    search: Callable[[KernelObjective, Kernel], Climb],
+    objective: KernelObjective,
+    x: FloatArray,
     most: int,
     start: Kernel,
-    fixed: tuple[bool, bool],
-    inference: Inference,
-    step: Callable[[], None],
 ) -> Climb:
-    objective = objective_of(inference, counts, sample.x)
-    options: dict[str, Any] = {"most": _MOST_EVALUATIONS, "relative_gain": 1e-5, "step": step, "fixed": fixed}
+    """The best kernel, with inducing points among evenly many of all rows."""
+    candidates = x[:: -(-len(x) // max(KERNEL_ROWS, 4 * most))]
 
     def climb(start: Kernel) -> Climb:
-        points = choose_inducing(start, _spread_rows(sample.x, most), most)
-        return maximise(lambda kernel, _: objective(kernel, points), start, **options)
+        points = choose_inducing(start, candidates, most)
+        return search(lambda kernel, _: objective(kernel, points), start)
 
     first = climb(start)
     scales = np.array([first.kernel.length_scales, start.length_scales])
@@ -290,24 +287,3 @@ def _unseen(observations: Observations, recipe: EPGP | SVIGP, seed: int) -> npt.
     unseen = np.ones(len(observations), np.bool_)
     unseen[stream(seed, "split").permutation(len(observations))[:rows]] = False
     return unseen
-
-
-def some_rows(sample: Sample, most: int, rng: np.random.Generator) -> Sample:
-    """At most so many rows, drawn at random, in their order."""
-    return sample if len(sample) <= most else sample[np.sort(rng.permutation(len(sample))[:most])]
-
-
-def _spread_rows(x: FloatArray, most: int) -> FloatArray:
-    """Candidates for inducing points: evenly many of all rows."""
-    candidates = max(KERNEL_ROWS, 4 * most)
-    return x[:: -(-len(x) // candidates)]
-
-
-@contextmanager
-def working(progress: Progress, label: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Report the start and the end of a piece of work, however it ends; the function given reports what is done."""
-    progress.start(label, total, unit)
-    try:
-        yield progress.advance
-    finally:
-        progress.finish()

@@ -11,7 +11,7 @@ import numpy as np
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.registry import load_object
-from sateen.learning.settings import Device, InputScale, KernelName, Link, Precision, Recipe, check_settings
+from sateen.learning.settings import Device, InputScale, KernelName, Link, Precision, Recipe, check_settings, is_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,7 +50,7 @@ class EPGP(Recipe):
 
     def __post_init__(self) -> None:
         _check_prior(self, "memory")
-        if isinstance(self.memory, bool) or not isinstance(self.memory, int | float) or not self.memory > 0:
+        if not (is_number(self.memory) and self.memory > 0):
             raise InputError(f"memory is a number of bytes, such as 4e9, not {self.memory!r}", argument="memory")
 
 
@@ -160,16 +160,12 @@ def _check_prior(recipe: EPGP | SVIGP, *apart: str) -> None:
     check_settings(recipe, apart=("length_scales", "split", *apart))
     if recipe.length_scales is not None:
         given = recipe.length_scales if isinstance(recipe.length_scales, tuple) else (recipe.length_scales,)
-        if not all(_is_number(scale) and 0 < scale < np.inf for scale in given):
+        if not all(is_number(scale) and 0 < scale < np.inf for scale in given):
             expected = "a positive number, or a tuple of one for each varying parameter"
             raise InputError(f"length_scales is {expected}, not {recipe.length_scales!r}", argument="length_scales")
-    if recipe.split is not None and not (_is_number(recipe.split) and 0 < recipe.split < 1):
+    if recipe.split is not None and not (is_number(recipe.split) and 0 < recipe.split < 1):
         share = "the share of points that the prior is learned from, such as 0.3"
         raise InputError(f"split is {share}, not {recipe.split}", argument="split")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _rows(points: object) -> Rows:

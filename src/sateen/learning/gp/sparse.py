@@ -23,7 +23,7 @@ from sateen.core.errors import SateenError
 from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
 
-__all__ = ["BLOCK", "Basis", "Whitened", "choose_inducing", "inducing_for", "symmetric_inverse"]
+__all__ = ["BLOCK", "Basis", "Whitened", "choose_inducing", "inducing_for"]
 
 BLOCK: Final = 4096  # rows of features that are worked on at once: they stay near the processor
 _JITTER: Final = 1e-6  # of the variance, on the diagonal of K_mm
@@ -86,8 +86,7 @@ class Basis:
 
     def features(self, x: FloatArray) -> FloatArray:
         """The table of a(x)ᵀ, a row for each point."""
-        table = self.kernel.between(x, self.points)
-        return solve_rows(self.factor, table)
+        return solve_rows(self.factor, self.kernel.between(x, self.points))
 
     def spare(self, features: FloatArray) -> FloatArray:
         """What is left of the prior variance at each point when the inducing values are known."""
@@ -121,12 +120,6 @@ def solve_rows(factor: FloatArray, table: FloatArray, transposed: bool = False) 
     return solved
 
 
-def symmetric_inverse(root: FloatArray) -> FloatArray:
-    """The inverse of R Rᵀ, for a lower triangular R."""
-    inverse = lapack.dpotri(root, lower=1)[0]
-    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
     """A normal distribution of w: its mean, and the lower Cholesky factor R of its precision P = R Rᵀ."""
@@ -156,4 +149,5 @@ class Whitened:
 
     def covariance(self) -> FloatArray:
         """P⁻¹."""
-        return symmetric_inverse(self.root)
+        inverse = lapack.dpotri(self.root, lower=1)[0]
+        return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)

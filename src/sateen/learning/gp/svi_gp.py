@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 
-from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
 from sateen.core.types import File
 from sateen.learning.gp.hyper import maximise
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.prior import (
-    Inferred,
-    Prior,
-    fit_prior,
-    fixed,
-    inducing_among,
-    memory_needed,
-    some_rows,
-    working,
-)
+from sateen.learning.gp.prior import Inferred, Prior, check_memory, fit_prior, fixed, inducing_among
+from sateen.learning.gp.recipes import SVIGP
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes, converge, evaluate_elbo, objective_of
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.likelihood import Counts
-
-if TYPE_CHECKING:
-    from sateen.learning.gp.recipes import SVIGP
 
 __all__ = ["fit"]
 
@@ -58,10 +47,8 @@ def fit(
     check_task(observations, seed)
     joint = recipe.hyperparameters == "joint"
     if joint:
-        _check_memory(recipe, observations)
-
-    def polish(prior: Prior, sample: Sample) -> Prior:
-        return _moved(recipe, prior, sample, progress) if recipe.optimise_inducing else prior
+        limit = f"{_JOINT / 1e9:.3g} GB is the most; use 'subset', or fewer inducing points"
+        check_memory(recipe, observations, _JOINT, "hyperparameters='joint'", limit)
 
     prior = fit_prior(
         observations,
@@ -72,7 +59,7 @@ def fit(
         checkpoint,
         link=recipe.link,
         every_row=joint,
-        polish=polish,
+        polish=partial(_moved, recipe, progress) if recipe.optimise_inducing else None,
     )
     sample = sample_of(observations[prior.fitted_rows], prior.inputs)
     points = prior.points
@@ -93,49 +80,41 @@ def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: i
     counts = Counts.of(sample, recipe.link)
     if recipe.batch is not None:
         data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _BATCH_PASSES
-        with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points") as advance:
-            done = by_batches(data, recipe.batch, passes, stream(seed, "batches"), advance)
+        with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points"):
+            done = by_batches(data, recipe.batch, passes, stream(seed, "batches"), progress.advance)
         return Inferred(done.q, done.values, _restless(done.shift), done.interrupted)
-    few = some_rows(sample, _FEW_ROWS, stream(seed, "first rows"))
+    few = sample.some(_FEW_ROWS, stream(seed, "first rows"))
     if len(few) == len(sample):
-        return _at_once(recipe, basis, sample, counts, None, _TOLERANCE, progress)
-    first = _at_once(recipe, basis, few, Counts.of(few, recipe.link), None, _MANY_TOLERANCE, progress)
+        return _at_once(recipe, basis, sample, None, _TOLERANCE, progress)
+    first = _at_once(recipe, basis, few, None, _MANY_TOLERANCE, progress)
     if first.interrupted or prior.interrupted:
         note = f"only {len(few):,} of {len(sample):,} points were taken in before Ctrl-C"
         return replace(first, interrupted=True, notes=(note,))
     if 8.0 * len(sample) * len(basis.points) <= _AT_ONCE:
-        return _at_once(recipe, basis, sample, counts, first.q, _MANY_TOLERANCE, progress)
+        return _at_once(recipe, basis, sample, first.q, _MANY_TOLERANCE, progress)
     data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _STREAM_PASSES
     some = np.sort(stream(seed, "some rows").permutation(len(sample))[:_SOME_ROWS])
-    with working(
-        progress, "SVIGP: posterior", passes * (len(sample) + 2 * len(some)) + 2 * len(some), "points"
-    ) as advance:
-        done = by_passes(data, first.q, passes, some, advance)
+    with working(progress, "SVIGP: posterior", passes * (len(sample) + 2 * len(some)) + 2 * len(some), "points"):
+        done = by_passes(data, first.q, passes, some, progress.advance)
     digits = "single" if data.single else "double"
     note = f"the data were read in blocks, in {digits} precision; the ELBO is that before the last pass"
     return Inferred(done.q, done.values, _restless(done.shift), done.interrupted, (note,))
 
 
 def _at_once(
-    recipe: SVIGP,
-    basis: Basis,
-    sample: Sample,
-    counts: Counts,
-    start: Whitened | None,
-    tolerance: float,
-    progress: Progress,
+    recipe: SVIGP, basis: Basis, sample: Sample, start: Whitened | None, tolerance: float, progress: Progress
 ) -> Inferred:
     """All rows in every step, their features in memory; from the sites that a first belief asks for."""
-    features = basis.features(sample.x)
+    counts, features = Counts.of(sample, recipe.link), basis.features(sample.x)
     spare, sites = basis.spare(features), Sites.guess(counts)
     if start is not None:
         sites = Sites.asked_by(counts, features @ start.mean, start.spread(features) + spare)
     most, values = recipe.passes or _STEPS, list[float]()
-    with working(progress, "SVIGP: posterior", most, "steps") as advance:
+    with working(progress, "SVIGP: posterior", most, "steps"):
 
         def step(elbo: float) -> None:
             values.append(elbo)
-            advance(1)
+            progress.advance(1)
 
         end = converge(counts, features, spare, sites, tolerance=tolerance, most=most, step=step)
     restless = end.gain > max(10.0 * tolerance, 1e-6 * abs(end.elbo))
@@ -143,33 +122,17 @@ def _at_once(
     return Inferred(end.q, (*values, end.elbo), trouble, end.interrupted)
 
 
-def _moved(recipe: SVIGP, prior: Prior, sample: Sample, progress: Progress) -> Prior:
+def _moved(recipe: SVIGP, progress: Progress, prior: Prior, sample: Sample) -> Prior:
     """The prior with inducing points moved uphill on the ELBO, and the kernel with them."""
     most = recipe.inducing or inducing_for(sample.x.shape[1])
     start, counts = choose_inducing(prior.kernel, sample.x, most), Counts.of(sample, recipe.link)
     if not start.size:
         return prior
-    objective = objective_of(evaluate_elbo, counts, sample.x)
-    with working(progress, "SVIGP: inducing points", _POINT_STEPS, "evaluations") as advance:
-        climb = maximise(
-            objective,
-            prior.kernel,
-            points=start,
-            most=_POINT_STEPS,
-            step=lambda: advance(1),
-            fixed=fixed(recipe),
-        )
+    objective, step = objective_of(evaluate_elbo, counts, sample.x), partial(progress.advance, 1)
+    with working(progress, "SVIGP: inducing points", _POINT_STEPS, "evaluations"):
+        climb = maximise(objective, prior.kernel, points=start, most=_POINT_STEPS, step=step, fixed=fixed(recipe))
     values = np.append(prior.values, climb.values)
     return replace(prior, kernel=climb.kernel, points=climb.points, values=values, interrupted=climb.interrupted)
-
-
-def _check_memory(recipe: SVIGP, observations: Observations) -> None:
-    needed, points = memory_needed(recipe, observations)
-    if needed > _JOINT:
-        raise InputError(
-            f"hyperparameters='joint' needs {needed / 1e9:.3g} GB for {len(observations):,} points and {points:,} "
-            f"inducing points, and {_JOINT / 1e9:.3g} GB is the most; use 'subset', or fewer inducing points"
-        )
 
 
 def _restless(shift: float) -> str:

@@ -32,13 +32,12 @@ from sateen.learning.gp.sparse import BLOCK, Basis, Whitened
 from sateen.learning.likelihood import Counts
 
 __all__ = [
-    "Evaluated",
+    "Evaluation",
     "Inference",
     "Natural",
     "Sites",
     "Stream",
     "Streamed",
-    "Swept",
     "Variational",
     "by_batches",
     "by_passes",
@@ -49,7 +48,9 @@ __all__ = [
 ]
 
 _SHORTEST: Final = 1e-3  # step
-Inference: TypeAlias = "Callable[[Counts, Basis, FloatArray, Sites], Evaluated]"
+# What is found for a kernel: the value, its slopes by the kernel and by the inducing points, and the last sites.
+Evaluation: TypeAlias = "tuple[float, FloatArray, FloatArray, Sites]"
+Inference: TypeAlias = "Callable[[Counts, Basis, FloatArray, Sites], Evaluation]"
 Step: TypeAlias = Callable[[int], None]  # hears how many more rows were read
 _WELL_SPREAD: Final = 1e-3  # of the variance: where each inducing point adds more, single precision is enough
 _FIRST_STEP: Final = 0.5  # of mini-batches
@@ -79,10 +80,7 @@ class Sites:
     def towards(self, other: Sites, step: float) -> Sites:
         """A part of the way to other sites."""
         rest = 1.0 - step
-        return Sites(
-            rest * self.precision + step * other.precision,
-            rest * self.shift + step * other.shift,
-        )
+        return Sites(rest * self.precision + step * other.precision, rest * self.shift + step * other.shift)
 
     def gather(self, features: FloatArray) -> Whitened:
         """The distribution of w that they make of the prior."""
@@ -159,23 +157,13 @@ def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Si
     return Variational(q, float(value.sum()) - divergence, sites, Sites(asked, slope + asked * mean), slope)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluated:
-    """What an inference says of a kernel: a value, its slopes by kernel and by inducing points, and the last sites."""
-
-    value: float
-    by_logs: FloatArray
-    by_points: FloatArray
-    sites: Sites
-
-
-def evaluate_elbo(counts: Counts, basis: Basis, x: FloatArray, sites: Sites, most: int = 50) -> Evaluated:
+def evaluate_elbo(counts: Counts, basis: Basis, x: FloatArray, sites: Sites, most: int = 50) -> Evaluation:
     """The ELBO at the best q, found roughly, with its slopes."""
     features = basis.features(x)
     best = converge(counts, features, basis.spare(features), sites, tolerance=1e-2, most=most)
     if best.interrupted:
         raise KeyboardInterrupt
-    return Evaluated(best.elbo, *elbo_slopes(best, basis, x, features), best.sites)
+    return best.elbo, *elbo_slopes(best, basis, x, features), best.sites
 
 
 def objective_of(inference: Inference, counts: Counts, x: FloatArray) -> Objective:
@@ -183,9 +171,8 @@ def objective_of(inference: Inference, counts: Counts, x: FloatArray) -> Objecti
     sites = [Sites.guess(counts)]
 
     def objective(kernel: Kernel, points: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        evaluated = inference(counts, Basis.of(kernel, points), x, sites[0])
-        sites[0] = evaluated.sites
-        return evaluated.value, evaluated.by_logs, evaluated.by_points
+        value, by_logs, by_points, sites[0] = inference(counts, Basis.of(kernel, points), x, sites[0])
+        return value, by_logs, by_points
 
     return objective
 
@@ -237,14 +224,6 @@ class Natural:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Swept:
-    """What rows say at a belief: the mean of their log-likelihood, and the natural parameters they ask for."""
-
-    likelihood: float
-    asked: Natural
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Stream:
     """Rows of inputs and counts, read block by block through a basis; in single precision where that is safe."""
 
@@ -268,8 +247,11 @@ class Stream:
         rows: npt.NDArray[np.intp] | None = None,
         weight: float = 1.0,
         step: Step = lambda rows: None,
-    ) -> Swept:
-        """What the rows, or all of them, say at q, each counted `weight` times; `step` hears of every block."""
+    ) -> tuple[float, Natural]:
+        """The mean of the log-likelihood of the rows, or of all, at q, and the natural parameters that they ask for.
+
+        Each row is counted `weight` times; `step` hears of every block.
+        """
         chosen: Any = np.dtype(np.float32 if self.single else np.float64)
         solve: Any = strsm if self.single else dtrsm
         factor, root = (np.asfortranarray(matrix.astype(chosen)) for matrix in (self.basis.factor, q.root))
@@ -295,7 +277,7 @@ class Stream:
             step(stop - start)
         precision *= weight
         precision[np.diag_indices_from(precision)] += 1.0
-        return Swept(weight * likelihood, Natural(precision, weight * shift))
+        return weight * likelihood, Natural(precision, weight * shift)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -325,20 +307,20 @@ def by_passes(
     weight = len(stream) / len(some)
 
     def ask(belief: Whitened) -> Natural:
-        return stream.sweep(belief, some, weight, step).asked
+        return stream.sweep(belief, some, weight, step)[1]
 
     try:
         for _ in range(2):
             q = ask(q).belief()
         for _ in range(passes):
-            swept = stream.sweep(q, step=step)
-            elbo = swept.likelihood - _divergence(q)
+            likelihood, asked = stream.sweep(q, step=step)
+            elbo = likelihood - _divergence(q)
             if values and elbo < values[-1] - 1e-6 * abs(elbo):
                 q = Natural.of(good).towards(Natural.of(q), 0.5).belief()
                 continue
             values.append(elbo)
-            good, q = q, swept.asked.belief()
-            corrected = swept.asked.changed(ask(good), ask(q))
+            good, q = q, asked.belief()
+            corrected = asked.changed(ask(good), ask(q))
             shift, q = _shift(q, corrected), corrected
     except KeyboardInterrupt:
         return Streamed(q, tuple(values), shift, True)
@@ -359,19 +341,19 @@ def by_batches(
     q, steps = natural.belief(), passes * -(-count // batch)
     try:
         for _ in range(passes):
-            likelihood, order = 0.0, rng.permutation(count)
+            total, order = 0.0, rng.permutation(count)
             for part in np.array_split(order, -(-count // batch)):  # of one size, so that none weighs more
                 rows = np.sort(part)
-                swept = stream.sweep(q, rows, count / len(rows), step)
+                likelihood, asked = stream.sweep(q, rows, count / len(rows), step)
                 late = max(0.0, taken - _HELD * steps)
-                natural = natural.towards(swept.asked, 1.0 / (1.0 / _FIRST_STEP + late))
-                likelihood += swept.likelihood * len(rows) / count
+                natural = natural.towards(asked, 1.0 / (1.0 / _FIRST_STEP + late))
+                total += likelihood * len(rows) / count
                 q, taken = natural.belief(), taken + 1
-            values.append(likelihood - _divergence(q))
-        swept = stream.sweep(q, step=step)
+            values.append(total - _divergence(q))
+        likelihood, asked = stream.sweep(q, step=step)
     except KeyboardInterrupt:
         return Streamed(q, tuple(values), np.inf, True)
-    return Streamed(q, (*values, swept.likelihood - _divergence(q)), _shift(q, swept.asked.belief()))
+    return Streamed(q, (*values, likelihood - _divergence(q)), _shift(q, asked.belief()))
 
 
 def _shift(before: Whitened, after: Whitened) -> float:

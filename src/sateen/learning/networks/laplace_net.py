@@ -12,7 +12,7 @@ The belief about the weights is N(w*, A^-1), and g is taken to be linear in them
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from scipy.linalg import cholesky, lapack, solve_triangular
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.record import Record
 from sateen.core.seeds import stream
 from sateen.core.threads import on_one_thread
@@ -41,20 +41,18 @@ from sateen.learning.networks.network import (
     window_of,
 )
 from sateen.learning.networks.posterior import LaplacePosterior
+from sateen.learning.networks.recipes import LaplaceNet
 from sateen.learning.networks.training import (
     Batches,
     CountLoss,
     Schedule,
-    Task,
     Trained,
     Trainer,
     first_weights,
     prior_precision,
+    task_of,
 )
 from sateen.learning.settings import Precision
-
-if TYPE_CHECKING:
-    from sateen.learning.networks.recipes import LaplaceNet
 
 __all__ = ["Belief", "believed", "curvature", "fit"]
 
@@ -72,12 +70,12 @@ def fit(
     recipe: LaplaceNet, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> LaplacePosterior:
     """As `LaplaceNet.fit`."""
-    inputs, notes, sample, net, kept = Task.of("laplace-net", recipe, observations, seed, checkpoint)
+    inputs, notes, sample, kept = task_of("laplace-net", recipe, observations, seed, checkpoint)
+    net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
     decay = prior_precision(recipe.weight_decay, net)
-    with (
-        arithmetic(recipe.device, recipe.precision),
-        Trainer("laplace-net", recipe.nets * recipe.steps, progress, kept) as trainer,
-    ):
+    total = recipe.nets * recipe.steps
+    trainer = Trainer(total, progress, kept)
+    with arithmetic(recipe.device, recipe.precision), working(progress, "laplace-net", total, "steps"):
         trained = _trained(recipe, net, sample, seed, trainer)
         progress.note("finding the curvature")
         asked = recipe.curvature_rows, recipe.draws
@@ -151,8 +149,7 @@ def believed(
     net: Net, weights: HostArray, sample: Sample, decay: float, rows: int, draws: int, rng: np.random.Generator
 ) -> Belief:
     """The Laplace approximation around the weights of a network."""
-    chosen = sample if len(sample) <= rows else sample[np.sort(rng.permutation(len(sample))[:rows])]
-    window = window_of(sample)
+    chosen, window = sample.some(rows, rng), window_of(sample)
     summed = curvature(net, weights, chosen, window) * (len(sample) / len(chosen))
     root = _root(summed, decay)
     inverse, _ = lapack.dtrtri(root, lower=1)

@@ -30,7 +30,6 @@ from sateen.learning.settings import Activation, Device, Link, Precision
 
 __all__ = [
     "Array",
-    "Layers",
     "Net",
     "Rows",
     "angle",
@@ -45,7 +44,6 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # of JAX, traced or not
-Layers: TypeAlias = list[tuple[Array, Array]]  # the weights and the biases of each
 
 _LOG_TWO_PI: Final = float(np.log(2 * np.pi))
 _FEW_ROWS: Final = 64  # are not worth a large block
@@ -86,7 +84,7 @@ class Net:
         parts[-1][:] = special.ndtri(frequency) if self.link == "probit" else special.logit(frequency)
         return np.concatenate(parts)
 
-    def layers(self, weights: Array) -> Layers:
+    def layers(self, weights: Array) -> list[tuple[Array, Array]]:
         """The matrix and the biases of each layer."""
         layers, start = [], 0
         for rows, columns in self.shapes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Training
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.core.record import Record
 from sateen.core.seeds import stream
 from sateen.core.types import Array as HostArray
@@ -28,19 +28,17 @@ from sateen.core.types import File, FloatArray
 from sateen.learning.inputs import Sample
 from sateen.learning.networks.network import Array, Net, Rows, arithmetic, log_likelihood, log_ways, window_of
 from sateen.learning.networks.posterior import BNNPosterior
+from sateen.learning.networks.recipes import SVIBNN
 from sateen.learning.networks.training import (
     Batches,
     CountLoss,
     Schedule,
-    Task,
     Trained,
     Trainer,
     first_weights,
     prior_precision,
+    task_of,
 )
-
-if TYPE_CHECKING:
-    from sateen.learning.networks.recipes import SVIBNN
 
 __all__ = ["Bound", "divergence", "fit", "noisy_output"]
 
@@ -54,19 +52,20 @@ def fit(
     recipe: SVIBNN, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> BNNPosterior:
     """As `SVIBNN.fit`."""
-    inputs, notes, sample, net, kept = Task.of("svi-bnn", recipe, observations, seed, checkpoint)
+    inputs, notes, sample, kept = task_of("svi-bnn", recipe, observations, seed, checkpoint)
+    net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
     first = _steps(recipe, recipe.pretraining, sample)
     second = _steps(recipe, recipe.steps or recipe.epochs or 0, sample)
-    with (
-        arithmetic(recipe.device, recipe.precision),
-        Trainer("svi-bnn", first + second, progress, kept) as trainer,
-    ):
+    total = first + second
+    trainer = Trainer(total, progress, kept)
+    with arithmetic(recipe.device, recipe.precision), working(progress, "svi-bnn", total, "steps"):
         centre, q = _trained(recipe, net, sample, seed, trainer, first, second)
-        draws = _drawn(q.parameters, recipe.number_of_draws, stream(seed, "draws"))
     elbo = log_ways(sample) - len(sample) * q.losses
     verdict = _verdict(elbo, q.done, second, len(sample), recipe.cooling)
     record = Record("elbo", q.ends, elbo, verdict, trainer.seconds, q.done < second, notes)
     mean, spread = q.parameters[0], np.exp(q.parameters[1])
+    noise = stream(seed, "draws").standard_normal((recipe.number_of_draws, len(mean)), dtype=np.float32)
+    draws = (mean + spread * noise).astype(mean.dtype)
     return BNNPosterior(recipe, Training(observations), inputs, record, net, centre, mean, spread, draws)
 
 
@@ -139,14 +138,6 @@ def divergence(mean: Array, log_deviation: Array, centre: Array, spread: Array) 
     """KL[Π N(mean, deviation²) ‖ Π N(centre, spread²)] in nats."""
     ratio = jnp.exp(log_deviation) / spread
     return jnp.sum(0.5 * (ratio**2 + ((mean - centre) / spread) ** 2 - 1.0) - jnp.log(ratio))
-
-
-def _drawn(parameters: HostArray, count: int, rng: np.random.Generator) -> HostArray:
-    """Networks drawn from q, a row of weights each."""
-    mean, log_deviation = parameters
-    noise = rng.standard_normal((count, len(mean)), dtype=np.float32)
-    drawn: HostArray = (mean + np.exp(log_deviation) * noise).astype(mean.dtype)
-    return drawn
 
 
 def _verdict(elbo: FloatArray, done: int, steps: int, rows: int, cooling: bool) -> str:

@@ -6,11 +6,12 @@ checkpoint changes a bit of the result.
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,21 +25,31 @@ from sateen.core.seeds import stream
 from sateen.core.types import Array as HostArray
 from sateen.core.types import File, FloatArray
 from sateen.learning.checkpoint import Checkpoint
+from sateen.learning.gp.recipes import FaithfulSVIGP
 from sateen.learning.inputs import Inputs, Sample, check_task, sample_of
 from sateen.learning.networks.network import Array, Net, Rows, log_likelihood, rows_of
+from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
 from sateen.learning.scale import choose_inputs
 from sateen.learning.settings import Precision
 
-if TYPE_CHECKING:
-    from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
-
-__all__ = ["Batches", "CountLoss", "Loss", "Schedule", "Task", "Trained", "Trainer", "first_weights", "prior_precision"]
+__all__ = [
+    "Batches",
+    "CountLoss",
+    "Loss",
+    "Schedule",
+    "Trained",
+    "Trainer",
+    "first_weights",
+    "prior_precision",
+    "task_of",
+]
 
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
 _RESERVOIR: Final = 1 << 22  # standard normal numbers
 _SLOTS: Final = 100  # equal parts of all steps, over each of which the loss is averaged
 _ADAM: Final = optax.scale_by_adam()
+_Tree = TypeVar("_Tree")
 
 
 class Loss(Protocol):
@@ -49,9 +60,6 @@ class Loss(Protocol):
 
     def noise(self, batch: int) -> int:
         """How many standard normal numbers a batch of rows asks for."""
-
-    def __hash__(self) -> int:
-        """What tells one compiled loss from another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +79,15 @@ class CountLoss:
         return 0.5 * jnp.sum(fixed * parameters**2) - fit
 
 
-class Task(NamedTuple):
-    """What a network is trained for: the inputs and notes about them, the rows, its shape, and a checkpoint."""
-
-    inputs: Inputs
-    notes: tuple[str, ...]
-    sample: Sample
-    net: Net
-    checkpoint: Checkpoint
-
-    @classmethod
-    def of(
-        cls, name: str, recipe: SVIBNN | LaplaceNet, observations: Observations, seed: int, checkpoint: File | None
-    ) -> Task:
-        """The task of fitting a recipe to observations."""
-        check_task(observations, seed)
-        inputs, notes = choose_inputs(observations, recipe.inputs, seed)
-        net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
-        settings = asdict(replace(recipe, device="auto"))
-        kept = Checkpoint.of(checkpoint, name, settings, inputs.content(), observations.fingerprint, int(seed))
-        return cls(inputs, notes, sample_of(observations, inputs), net, kept)
+def task_of(
+    name: str, recipe: SVIBNN | LaplaceNet | FaithfulSVIGP, observations: Observations, seed: int, file: File | None
+) -> tuple[Inputs, tuple[str, ...], Sample, Checkpoint]:
+    """What a recipe is trained for: the inputs and notes about them, the rows, and a checkpoint in the file."""
+    check_task(observations, seed)
+    inputs, notes, _ = choose_inputs(observations, recipe.inputs, seed)
+    settings = asdict(replace(recipe, device="auto"))
+    kept = Checkpoint.of(file, name, settings, inputs.content(), observations.fingerprint, int(seed))
+    return inputs, notes, sample_of(observations, inputs), kept
 
 
 class Batches(NamedTuple):
@@ -190,32 +187,23 @@ def _advance(
 
 
 class Trainer:
-    """Trains one thing after another, reports progress, and keeps a checkpoint from which the same work resumes.
+    """Trains one thing after another, in so many steps in `total`, and keeps a checkpoint from which the work resumes.
 
     Ctrl-C ends the work with what there is: `interrupted` is True from then on.
     """
 
-    def __init__(self, label: str, total: int, progress: Progress, checkpoint: Checkpoint) -> None:
+    def __init__(self, total: int, progress: Progress, checkpoint: Checkpoint) -> None:
         self.interrupted = False
-        self._label, self._total, self._progress, self._checkpoint = label, total, progress, checkpoint
+        self._total, self._progress, self._checkpoint = total, progress, checkpoint
         content, self._kept = checkpoint.read() or ({"done": {}, "seconds": 0.0}, {})
         self._done, self._earlier = dict[str, int](content["done"]), float(content["seconds"])
-        self._began = self._saved = time.perf_counter()
+        self._began = time.perf_counter()
+        self._write()  # a file that cannot be written is reported before the work, not after it
 
     @property
     def seconds(self) -> float:
         """How long the work took, also what an earlier call did for the same checkpoint."""
         return self._earlier + time.perf_counter() - self._began
-
-    def __enter__(self) -> Trainer:
-        self._write()  # a file that cannot be written is reported before the work, not after it
-        self._progress.start(self._label, self._total, "steps")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.finish()
 
     def train(
         self,
@@ -228,60 +216,63 @@ class Trainer:
         rng: np.random.Generator,
     ) -> Trained:
         """`start` after all steps of the course, or after those that were made before Ctrl-C."""
-        state, done = self._begun(name, start)
         chance = _Chance.of(batches, course.steps, loss.noise(batches.batch), rng)
-        advance = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
-        pace = 1
+        compiled = partial(_advance, loss=loss, size=batches.size, batch=batches.batch)
+
+        def advance(state: _State, done: int, count: int) -> _State:
+            later = compiled(state, batches.rows, fixed, chance, done, done + count, course)
+            ready: _State = jax.block_until_ready(later)  # type: ignore[no-untyped-call, unused-ignore]
+            return ready
+
+        state = _State(start, _ADAM.init(start), np.zeros(_SLOTS, start.dtype))
+        state, done = self.run(name, state, course.steps, advance)
+        length = -(-course.steps // _SLOTS)
+        ends = np.minimum(np.arange(length, done + length, length), done)
+        losses = np.asarray(state.sums, np.float64)[: len(ends)] / np.diff(ends, prepend=0)
+        return Trained(np.asarray(state.parameters), done, ends.astype(np.float64), losses)
+
+    def run(
+        self, name: str, state: _Tree, steps: int, advance: Callable[[_Tree, int, int], _Tree], most: int = sys.maxsize
+    ) -> tuple[_Tree, int]:
+        """A state, or what the checkpoint has under the name, after all steps or those before Ctrl-C; and how many.
+
+        `advance` takes a state, how many steps led to it, and how many more to make: at most so many at once.
+        """
+        done, pace = self._done.get(name, 0), 1
+        if done > steps:
+            raise self._checkpoint.refusal()  # of a longer fit
+        if name in self._done:
+            leaves, structure = jax.tree.flatten(state)
+            stored = [self._kept[f"{name}/{place}"].astype(leaf.dtype) for place, leaf in enumerate(leaves)]
+            state = jax.tree.unflatten(structure, stored)
         try:
-            if done < course.steps:
+            if done < steps:
                 self._progress.note("compiling the training step")
             self._progress.advance(done)
-            while done < course.steps:
-                count, began = min(pace, course.steps - done), time.perf_counter()
+            while done < steps:
+                count, began = min(pace, steps - done), time.perf_counter()
                 with deferring_interrupts():
-                    later = advance(state, batches.rows, fixed, chance, done, done + count, course)
-                    state, done = _ready(later), done + count
+                    state, done = advance(state, done, count), done + count
                 wished = int(count * _BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9))
-                pace = max(1, min(8 * count, wished))  # the first call compiles, and tells little
+                pace = max(1, min(8 * count, wished, most))  # the first call compiles, and tells little
                 if time.perf_counter() - self._saved > _CHECKPOINT_SECONDS:
-                    self._save(name, state, done)
+                    self._keep(name, state, done)
+                    self._write()
                 self._progress.advance(count)
         except KeyboardInterrupt:
             self.interrupted = True
         self._keep(name, state, done)
         if self.interrupted or self._total == sum(self._done.values()):
-            self._save(name, state, done)
-        return _trained(state, done, course)
+            self._write()
+        return state, done
 
-    def _begun(self, name: str, start: HostArray) -> tuple[_State, int]:
-        """Where training begins, or the state that the checkpoint has under the name; and after how many steps."""
-        shape = jax.eval_shape(lambda at: _State(at, _ADAM.init(at), jnp.zeros(_SLOTS, at.dtype)), start)
-        leaves, structure = jax.tree.flatten(shape)
-        if name not in self._done:
-            zeros = [np.zeros(leaf.shape, leaf.dtype) for leaf in leaves[1:]]
-            return jax.tree.unflatten(structure, [start, *zeros]), 0
-        stored = [self._kept[f"{name}/{place}"].astype(leaf.dtype) for place, leaf in enumerate(leaves)]
-        return jax.tree.unflatten(structure, stored), self._done[name]
-
-    def _keep(self, name: str, state: _State, done: int) -> None:
+    def _keep(self, name: str, state: object, done: int) -> None:
         self._done[name] = done
         self._kept |= {f"{name}/{place}": np.asarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
 
-    def _save(self, name: str, state: _State, done: int) -> None:
-        """Keep the state, and write the checkpoint."""
-        self._saved = time.perf_counter()
-        if self._checkpoint.file is not None:
-            self._keep(name, state, done)
-            self._write()
-
     def _write(self) -> None:
+        self._saved = time.perf_counter()
         self._checkpoint.write({"done": self._done, "seconds": self.seconds}, self._kept)
-
-
-def _ready(state: _State) -> _State:
-    """The state, once it is computed."""
-    ready: _State = jax.block_until_ready(state)  # type: ignore[no-untyped-call, unused-ignore]
-    return ready
 
 
 def first_weights(net: Net, sample: Sample, rng: np.random.Generator, precision: Precision) -> HostArray:
@@ -293,11 +284,3 @@ def first_weights(net: Net, sample: Sample, rng: np.random.Generator, precision:
 def prior_precision(weight_decay: float | None, net: Net) -> float:
     """The precision of the prior of every weight: by default as many as there are inputs, from 1 to 10."""
     return float(min(max(net.inputs, 1), 10) if weight_decay is None else weight_decay)
-
-
-def _trained(state: _State, done: int, course: Schedule) -> Trained:
-    """What there is after so many steps: slots of equal length, but for the last."""
-    length = -(-course.steps // _SLOTS)
-    ends = np.minimum(np.arange(length, done + length, length), done)
-    losses = np.asarray(state.sums, np.float64)[: len(ends)] / np.diff(ends, prepend=0)
-    return Trained(np.asarray(state.parameters), done, ends.astype(np.float64), losses)
