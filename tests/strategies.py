@@ -48,7 +48,7 @@ from sateen.logic.formula import (
 )
 from sateen.model.checks import negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable
-from sateen.model.reactions import mass_action
+from sateen.model.reactions_text import mass_action
 
 # Everything that can be written.
 

@@ -17,7 +17,7 @@ from sateen.engine.simulate import simulate
 from sateen.language.expression import Name, Number, Operation, number
 from sateen.language.grammar import parse_condition, parse_expression
 from sateen.model.model import Constant, Model, Parameter, Transition, Variable
-from sateen.model.reactions import mass_action
+from sateen.model.reactions_text import mass_action
 from strategies import models
 
 

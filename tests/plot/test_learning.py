@@ -20,6 +20,7 @@ from sateen.core.record import Record
 from sateen.core.space import Points, Range, Space
 from sateen.learning.posterior import LearnedPosterior
 from sateen.plot import figures
+from sateen.plot.learning import learned as draw_learned
 
 MANY: Space = Space({"slow": (0.1, 1.0), "fast": Range(0.1, 10.0, scale="log"), "idle": (1.0, 2.0), "odd_$x": (1, 2)})
 
@@ -172,7 +173,7 @@ class TestRecord:
 class TestLearned:
     def test_over_one_parameter_the_frequencies_stand_around_the_curve(self) -> None:
         posterior = learned(LINE)
-        figure = figures.learned(posterior)
+        figure = draw_learned(posterior)
         (axes,) = figure.axes
         dots, curve = axes.get_lines()
         seen = posterior.training.observations
@@ -185,7 +186,7 @@ class TestLearned:
 
     def test_undecided_runs_are_bars_between_the_frequencies_they_leave_open(self) -> None:
         seen = observed(LINE, 20, 40, 3, undecided=0.3)
-        (axes,) = figures.learned(learned(LINE), seen).axes
+        (axes,) = draw_learned(learned(LINE), seen).axes
         (bars,) = [shape for shape in axes.collections if isinstance(shape, LineCollection)]
         doubtful = seen.undecided > 0
         ends = np.array([path.vertices[:, 1] for path in bars.get_paths()])
@@ -193,14 +194,14 @@ class TestLearned:
 
     def test_the_truth_is_a_line_of_its_own(self) -> None:
         seen = observed(LINE, 25, 40, 8)
-        (axes,) = figures.learned(learned(LINE), seen, truth=wave(seen.points)).axes
+        (axes,) = draw_learned(learned(LINE), seen, truth=wave(seen.points)).axes
         (truth,) = [line for line in axes.get_lines() if line.get_label() == "truth"]
         order = np.argsort(seen.theta[:, 0])
         assert truth.get_ydata().tolist() == wave(seen.points)[order].tolist()
 
     def test_over_two_parameters_mean_and_width_stand_side_by_side(self) -> None:
         posterior = learned(PLANE)
-        figure = figures.learned(posterior)
+        figure = draw_learned(posterior)
         panels = [axes for axes in figure.axes if axes.get_xlabel() == "beta"]
         assert [axes.get_title(loc="left").split(" ")[0] for axes in panels] == ["mean", "width"]
         (dots,) = [shape for shape in panels[1].collections if isinstance(shape, PathCollection)]
@@ -210,13 +211,13 @@ class TestLearned:
     def test_over_two_parameters_the_truth_becomes_a_map_of_errors(self) -> None:
         posterior = learned(PLANE)
         seen = observed(PLANE, 30, 40, 9)
-        figure = figures.learned(posterior, seen, truth=wave(seen.points))
+        figure = draw_learned(posterior, seen, truth=wave(seen.points))
         error = posterior.predict(seen.points).mean - wave(seen.points)
         assert f"root mean square {np.sqrt(np.mean(error**2)):.3g}" in words(figure)
 
     def test_over_more_parameters_it_is_slices_with_the_most_important_first(self) -> None:
         posterior = learned_without_idle()
-        figure = figures.learned(posterior)
+        figure = draw_learned(posterior)
         shown = [axes.get_xlabel() for axes in figure.axes if axes.get_visible()]
         assert shown == [name for name, much in posterior.importance().items() if much > 0]
         assert "The mean does not depend on idle." in words(figure)
@@ -231,30 +232,30 @@ class TestLearned:
 
     def test_of_very_many_parameters_twelve_are_drawn_and_the_others_counted(self) -> None:
         space = Space({f"k{i}": (0.0, 1.0) for i in range(14)})
-        figure = figures.learned(learned(space, 40))
+        figure = draw_learned(learned(space, 40))
         assert len([axes for axes in figure.axes if axes.get_visible()]) == 12
         assert "2 parameters that matter less are not drawn" in words(figure)
 
     @pytest.mark.parametrize("space", [LINE, PLANE, MANY], ids=["one", "two", "four"])
     def test_nothing_that_is_written_overlaps(self, space: Space) -> None:
         posterior = learned_without_idle() if space is MANY else learned(space)
-        assert overlapping(figures.learned(posterior)) == []
+        assert overlapping(draw_learned(posterior)) == []
 
     def test_what_cannot_be_drawn_is_refused(self) -> None:
         seen = observed(MANY, 5, 10, 1)
         with pytest.raises(st.InputError, match="over one or two parameters"):
-            figures.learned(learned_without_idle(), seen)
+            draw_learned(learned_without_idle(), seen)
         with pytest.raises(st.InputError, match="give a probability for each"):
-            figures.learned(learned(LINE), truth=[0.5])
+            draw_learned(learned(LINE), truth=[0.5])
         with pytest.raises(st.InputError, match="these observations are in"):
-            figures.learned(learned(LINE), observed(PLANE, 5, 10, 1))
+            draw_learned(learned(LINE), observed(PLANE, 5, 10, 1))
         point = Observations(Space(k=1.0).points([{}]), 3, 0, 10)
         with pytest.raises(st.InputError, match="nothing to draw"):
-            figures.learned(st.EPGP().fit(point, seed=1))
+            draw_learned(st.EPGP().fit(point, seed=1))
 
     def test_the_same_posterior_gives_the_same_bytes(self, tmp_path) -> None:
         for name in ("one.svg", "two.svg"):
-            figures.save(figures.learned(learned(PLANE)), tmp_path / name)
+            figures.save(draw_learned(learned(PLANE)), tmp_path / name)
         assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 

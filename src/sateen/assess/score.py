@@ -15,8 +15,6 @@ from sateen.core.proportions import wilson
 from sateen.core.text import html_table, percent, plural, values_text
 from sateen.core.types import FloatArray, IntArray
 
-__all__ = ["Score", "score"]
-
 Band: TypeAlias = tuple[FloatArray, FloatArray]  # the lower and the upper ends of intervals, one for each point
 _AS_GOOD_AS_CERTAIN: Final = 1e-5  # a bound as close as this to 0 or 1 counts as 0 or 1 where intervals shall meet
 _SLACK: Final = 5e-4  # by which the truth may miss an interval in `coverage_slack`

@@ -24,8 +24,6 @@ from sateen.guarantee.request import CalibrateRequest, PlanRequest
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
 
-__all__ = ["calibrate"]
-
 _WAYS: Final = "--width W, --budget RUNS, --plan PLAN.json, or --points N with --runs M"
 _FRESH: Final = ("width", "budget", "points", "runs", "seed", "observations")  # options of what is observed now
 _ASKED: Final = ("method", "level", "confidence", "marginal", "rank", "normaliser", "split", "allow_trivial")

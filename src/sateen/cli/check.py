@@ -21,8 +21,6 @@ from sateen.core.text import percent, values_text
 if TYPE_CHECKING:
     from sateen.logic.csl import Property
 
-__all__ = ["check"]
-
 _CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
 
 

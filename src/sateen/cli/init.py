@@ -22,8 +22,6 @@ from sateen.core.text import plural
 if TYPE_CHECKING:
     from sateen.logic.csl import Property
 
-__all__ = ["init"]
-
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH: Final = 48  # of a line, before its comment
 _GUESS: Final = (0.1, 10.0)  # for a parameter of which nothing is known

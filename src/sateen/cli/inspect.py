@@ -28,8 +28,6 @@ from sateen.core.text import percent
 if TYPE_CHECKING:
     from sateen.language.expression import Expression
 
-__all__ = ["inspect", "plausible_ranges"]
-
 _Entry: TypeAlias = dict[str, Any]  # one thing, as JSON has it
 _Entries: TypeAlias = dict[str, list[_Entry]]  # of each kind
 

@@ -20,8 +20,6 @@ from sateen.core.seeds import stream_seed
 from sateen.learning.registry import LEARNERS, make_learner
 from sateen.study.spec import Design, DesignName
 
-__all__ = ["learn", "read_setting"]
-
 _PATIENCE: Final = 600.0  # seconds that a fit may take without a question
 _OF_A_MODEL: Final = ("vary", "at", "constants", "end", "design", "points", "runs", "observations", "max_events")
 _WORDS: Final[Mapping[object, Mapping[str, bool | None]]] = {
@@ -162,9 +160,9 @@ def learn(
     posterior = st.learn(observed, chosen, seed=seed, progress=Bar(), checkpoint=checkpoint)
     posterior.save(target)
     if plot is not None:
-        from sateen.plot import figures
+        from sateen.plot.learning import learned
 
-        draw(plot, figures.learned(posterior))
+        draw(plot, learned(posterior))
     files = [file for file in (observations, plot, target) if file]
     show(
         as_json,

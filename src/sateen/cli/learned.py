@@ -13,8 +13,6 @@ from sateen.core.text import values_text
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
 
-__all__ = ["learned_content", "learned_lines"]
-
 
 def learned_lines(learned: FullPosterior | st.Guarantee) -> Iterator[str]:
     """From what and by what it was learned, whether the fit converged, and which parameters matter.

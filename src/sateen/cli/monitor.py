@@ -11,8 +11,6 @@ from sateen.cli.options import END, JSON, PLOT, pairs
 from sateen.cli.output import run_content, show, write_run
 from sateen.cli.sources import reading
 
-__all__ = ["monitor"]
-
 
 @click.command()
 @click.argument("formula")

@@ -18,34 +18,6 @@ from sateen.core.errors import InputError, SpaceError
 if TYPE_CHECKING:
     from click.decorators import FC
 
-__all__ = [
-    "AT",
-    "CONFIDENCE",
-    "CONST",
-    "COUNT",
-    "END",
-    "JSON",
-    "LEVEL",
-    "MARGINAL",
-    "MAX_EVENTS",
-    "OBSERVATIONS",
-    "PLOT",
-    "SEED",
-    "VARY",
-    "as_option",
-    "check_files",
-    "check_once",
-    "constants",
-    "given",
-    "pairs",
-    "property_option",
-    "ranges_or_numbers",
-    "target_option",
-    "texts_by_name",
-    "usage",
-    "written",
-]
-
 COUNT: Final = click.IntRange(1)
 _RANGE: Final = "NAME=LOW:HIGH or NAME=LOW:HIGH:log, such as beta=0.005:0.3"
 

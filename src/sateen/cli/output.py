@@ -18,22 +18,6 @@ from sateen.core.text import duration_text, number_text
 if TYPE_CHECKING:
     import sateen as st
 
-__all__ = [
-    "agree",
-    "draw",
-    "number",
-    "print_json",
-    "range_text",
-    "run_content",
-    "say",
-    "shortened",
-    "show",
-    "table",
-    "warn",
-    "write_run",
-    "writing",
-]
-
 _SHOWN_ROWS: Final = 10  # at each end of a long table
 
 

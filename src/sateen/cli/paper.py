@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sateen.paper.guarantees import GuaranteeFigures
     from sateen.paper.reproduction import Reproduction
 
-__all__ = ["paper"]
-
 _LETTERS: Final = tuple("abcdefghil")
 _NETWORKS: Final = ("r02", "r03", "r04", "r08", "r12", "r16", "r20")
 _PARTS: Final = (*_LETTERS, "all", *_NETWORKS, "random", "guarantees")

@@ -17,8 +17,6 @@ from sateen.guarantee.request import PlanRequest
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
 
-__all__ = ["plan", "plan_for"]
-
 
 @click.command()
 @click.argument("file", metavar="POSTERIOR.safetensors")

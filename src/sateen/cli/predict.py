@@ -20,8 +20,6 @@ from sateen.core.text import percent, read_csv_table
 if TYPE_CHECKING:
     from sateen.core.types import FloatArray
 
-__all__ = ["predict"]
-
 _MOST_POINTS: Final = 10_000_000
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 

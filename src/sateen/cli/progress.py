@@ -11,8 +11,6 @@ import click
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-__all__ = ["Bar"]
-
 _PATIENCE: Final = 1.0  # seconds without a bar
 
 

@@ -8,8 +8,6 @@ import sateen as st
 from sateen.cli.options import JSON
 from sateen.cli.output import show
 
-__all__ = ["report"]
-
 
 @click.command()
 @click.argument("folder", metavar="RESULT")

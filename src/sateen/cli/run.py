@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sateen.study.result import PropertyResult
     from sateen.study.stages import Forecast
 
-__all__ = ["run"]
-
 _HEADER: Final = ("learner", "RMSE", "accuracy", "Wilson", "width", "log score")
 
 

@@ -13,8 +13,6 @@ from sateen.cli.output import number, run_content, show, table, warn, write_run
 from sateen.cli.sources import check_constants, load_model, read_property
 from sateen.core.text import values_text
 
-__all__ = ["simulate"]
-
 
 @click.command()
 @click.argument("model")

@@ -29,23 +29,6 @@ if TYPE_CHECKING:
     from sateen.language.prism_types import Scope
     from sateen.logic.csl import Properties, Property
 
-__all__ = [
-    "PROPERTY_SUFFIXES",
-    "Source",
-    "check_constants",
-    "kept",
-    "load_learned",
-    "load_model",
-    "load_observations",
-    "load_posterior",
-    "load_study",
-    "properties_in",
-    "quiet_warnings",
-    "read_property",
-    "reading",
-    "text_in",
-]
-
 PROPERTY_SUFFIXES: Final = (".props", ".csl", ".pctl")
 _MOST_BYTES: Final = 1_000_000  # of a file of properties
 _QUESTION: Final = re.compile(

@@ -15,8 +15,6 @@ from sateen.core.types import Array, IntArray
 if TYPE_CHECKING:
     from sateen.core.types import DataFrame
 
-__all__ = ["check_sums", "counts_of", "data_frame", "origin_of", "read_only", "reasons_of"]
-
 _Array = TypeVar("_Array", bound=Array)
 _MOST = 2**62  # so that sums of two stay whole numbers of 64 bits
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from sateen.core.types import Array, Arrays
 
-__all__ = ["checksum", "fingerprint", "little_endian", "plain_json"]
-
 
 def fingerprint(content: object) -> str:
     """SHA-256 of plain data, whatever the order of its keys.

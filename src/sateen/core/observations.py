@@ -23,8 +23,6 @@ from sateen.core.types import Axes, Content, File, FloatArray, IntArray, Rows
 if TYPE_CHECKING:
     from sateen.core.types import DataFrame
 
-__all__ = ["QUESTION", "Failure", "Observations"]
-
 _FINGERPRINTED: Final = 1  # what a fingerprint covers; another number for another choice
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 _SHOWN_FORMULA: Final = 60  # characters of a formula in a repr

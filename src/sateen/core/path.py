@@ -28,8 +28,6 @@ from sateen.core.types import Axes, FloatArray
 if TYPE_CHECKING:
     from sateen.core.types import DataFrame
 
-__all__ = ["Path", "Verdict"]
-
 File: TypeAlias = "str | PathLike[str] | TextIO"
 
 _SHOWN_ROWS: Final = 4  # at each end of the table in a notebook

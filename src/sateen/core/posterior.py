@@ -28,8 +28,6 @@ from sateen.core.seeds import stream
 from sateen.core.space import Points, Scale, Space
 from sateen.core.types import File, FloatArray
 
-__all__ = ["CompletedPosterior", "FullPosterior", "beta_quantiles", "complete", "fit_learner", "training_of"]
-
 _IMPORTANCE_POINTS: Final = 1024
 _STEP: Final = 1.0 / 256.0  # of a range, for differences
 _BY_LEARN: Final = "fit it by st.learn(observations, learner=..., seed=...), which keeps it"

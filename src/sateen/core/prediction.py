@@ -18,8 +18,6 @@ from sateen.core.types import FloatArray
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
 
-__all__ = ["Claim", "Learner", "Mode", "Posterior", "Prediction", "Predictor", "Target", "Training", "drawn_uniformly"]
-
 Target: TypeAlias = Literal["probability", "frequency", "mean error"]
 Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
 _COLUMNS: Final = ("mean", "std", "lower", "upper")

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol, runtime_checkable
 
-__all__ = ["SILENT", "Progress", "working"]
-
 
 @runtime_checkable
 class Progress(Protocol):

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from sateen.core.types import FloatArray
 
-__all__ = ["Z_95", "Limits", "clopper_pearson", "hoeffding_margin", "lower_bound", "upper_bound", "wilson"]
-
 Limits: TypeAlias = tuple[float, float]
 Z_95: Final = 1.959963984540054  # standard deviations of a normal variable hold 95 % of it between them
 

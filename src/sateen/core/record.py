@@ -12,8 +12,6 @@ from sateen.core.counts import read_only
 from sateen.core.registry import call_provider
 from sateen.core.types import Arrays, FloatArray
 
-__all__ = ["UNKNOWN", "Objective", "Record"]
-
 Objective: TypeAlias = Literal["evidence", "elbo", "log-posterior", "objective"]  # the last where it is not known
 UNKNOWN: Final = "the learner does not say whether it converged"
 

@@ -13,8 +13,6 @@ from typing import Final, Generic, TypeVar
 
 from sateen.core.errors import InputError, nearest
 
-__all__ = ["Registry", "call_provider", "load_object", "provide"]
-
 _T = TypeVar("_T")
 _PROVIDERS: Final[dict[str, str]] = {}
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from numpy.random import Generator, SeedSequence
 
-__all__ = ["seed_sequence", "stream", "stream_seed"]
-
 _WORDS: Final = 4  # of 32 bits, from the hash of the names
 
 

@@ -22,8 +22,6 @@ from sateen.core.types import FloatArray, Rows
 if TYPE_CHECKING:
     from sateen.core.types import DataFrame
 
-__all__ = ["Points", "Range", "Scale", "Seed", "Space"]
-
 Scale: TypeAlias = Literal["linear", "log"]
 Seed: TypeAlias = "int | np.random.SeedSequence"
 _SHOWN_ROWS: Final = 8  # of the table of points in a notebook

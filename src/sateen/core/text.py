@@ -10,17 +10,6 @@ from html import escape
 
 from sateen.core.errors import InputError
 
-__all__ = [
-    "CsvTable",
-    "duration_text",
-    "html_table",
-    "number_text",
-    "percent",
-    "plural",
-    "read_csv_table",
-    "values_text",
-]
-
 
 def number_text(value: float) -> str:
     """The shortest text that reads back as the same number; whole numbers without a point."""

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped, unused-ignore]
 
-__all__ = ["on_one_thread", "processors"]
-
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
-
-__all__ = ["Array", "Arrays", "Axes", "Content", "DataFrame", "File", "FloatArray", "IntArray", "Rows"]
+    from pandas import DataFrame as DataFrame  # type: ignore[import-untyped, unused-ignore]
 
 File: TypeAlias = "str | os.PathLike[str]"
 Array: TypeAlias = npt.NDArray[Any]

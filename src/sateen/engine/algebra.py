@@ -17,8 +17,6 @@ from sateen.engine.questions import core_form, earliest, state_condition, tick_d
 from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
-__all__ = ["Logged", "algebra_source"]
-
 _MOST_CONDITIONS = 50  # bits of the log that a double holds exactly
 
 

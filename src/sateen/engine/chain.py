@@ -27,16 +27,6 @@ from sateen.engine.events import BoolArray, Events, columns, just_after
 from sateen.language.expression import Value
 from sateen.model.model import Model, Transition
 
-__all__ = [
-    "Chain",
-    "Environment",
-    "Regime",
-    "explore",
-    "reachable",
-    "regimes_of",
-    "shown",
-]
-
 Environment: TypeAlias = Mapping[str, Value]
 Stop: TypeAlias = Callable[[Environment, int], BoolArray]
 Settle: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]

@@ -25,8 +25,6 @@ from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["ALGEBRA", "REASONS", "KernelSource", "kernel_source"]
-
 REASONS: Final = ("max_events", "max_time", "max_population")  # why a run may stay undecided
 ALGEBRA: Final = "sateen_algebra"  # the name under which generated source finds the compiled algebra
 

@@ -17,8 +17,6 @@ from sateen.engine.rates import Moving
 from sateen.language.expression import Delayed, Expression, Name, Spelling, is_condition
 from sateen.model.model import CLOCK, Variable
 
-__all__ = ["capped_wait", "event_tail", "log_tail", "ringing", "sets_shape", "settle_source", "tail"]
-
 # An early verdict is looked for when it costs little beside the events since the last look.
 _LEAST_EVENTS: Final = 250
 _EVENTS_AN_ENTRY: Final = 48

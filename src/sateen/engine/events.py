@@ -20,8 +20,6 @@ from sateen.core.types import FloatArray
 from sateen.language.expression import Value
 from sateen.model.model import CLOCK, Model
 
-__all__ = ["MOST_ROUNDS", "TINY", "BoolArray", "Events", "blamed", "columns", "just_after"]
-
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_ROUNDS: Final = 1000  # at one instant

@@ -29,8 +29,6 @@ from sateen.engine.progression import FALSE, TRUE, Moment, Question, defined, ho
 from sateen.logic.formula import Atom, Formula, Node, subformulas
 from sateen.model.model import Model
 
-__all__ = ["exact"]
-
 _ERROR: Final = 5e-11  # of all phases together; an unbounded one has its own bound, and rounding comes on top
 _SINKS: Final[tuple[Node, ...]] = (FALSE, TRUE)  # the first two states of every phase
 

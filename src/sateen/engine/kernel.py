@@ -33,8 +33,6 @@ from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-__all__ = ["Kernel", "cache_directory", "kernel", "load_source", "needs_checks"]
-
 _LARGEST_COEFFICIENT = 1e200
 
 

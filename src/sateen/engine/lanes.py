@@ -14,8 +14,6 @@ from sateen.logic.formula import Formula
 from sateen.model.checks import consumption_fault
 from sateen.model.model import Model, Variable
 
-__all__ = ["LANES", "Lanes"]
-
 LANES: Final = 16
 _PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
 

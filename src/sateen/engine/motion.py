@@ -23,8 +23,6 @@ from sateen.core.errors import ExactError
 from sateen.core.types import FloatArray, IntArray
 from sateen.engine.chain import reachable
 
-__all__ = ["MOST_STEPS", "SOLUTION_ERROR", "Flow", "Limit", "poisson_weights"]
-
 SINKS: Final = 2  # the first states of a chain, which are never left
 MOST_STEPS: Final = 10_000_000  # of a uniformized chain, as many as the jumps of the longest path that is simulated
 SOLUTION_ERROR: Final = 5e-11  # of the probabilities where a chain ends

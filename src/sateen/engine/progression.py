@@ -42,8 +42,6 @@ from sateen.logic.formula import (
     subformulas,
 )
 
-__all__ = ["FALSE", "TRUE", "Moment", "Question", "defined", "holds", "settled", "untils"]
-
 TRUE: Final = Truth(True)
 FALSE: Final = Truth(False)
 _INSTEAD: Final = "  simulate instead: runs decide every formula"

@@ -21,16 +21,6 @@ from sateen.language.expression import Boolean, Expression, Operation
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 from sateen.logic.monitor import digits_after_point
 
-__all__ = [
-    "Operator",
-    "core_form",
-    "earliest",
-    "flat",
-    "present_atoms",
-    "state_condition",
-    "tick_digits",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Operator:

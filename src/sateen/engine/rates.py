@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from sateen.language.expression import Delayed, Expression, Name, Number, Operation, number
 
-__all__ = ["Moving", "safe_rate"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moving:

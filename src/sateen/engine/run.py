@@ -25,8 +25,6 @@ from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
-__all__ = ["Counts", "Runner", "follow", "replay"]
-
 _MOST_EVENTS = 10**15  # so that counts stay exact whole numbers
 _MOST_SEED = 2**63
 _LARGEST_COUNT = 2**53

@@ -18,8 +18,6 @@ from sateen.core.text import number_text, values_text
 from sateen.engine.events import Events
 from sateen.model.model import Model, Transition
 
-__all__ = ["simulate"]
-
 State = dict[str, float]
 
 

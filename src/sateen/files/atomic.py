@@ -11,8 +11,6 @@ from typing import BinaryIO, Final
 
 from sateen.core.types import File
 
-__all__ = ["replacing", "write_text"]
-
 _SHOWN_NAME: Final = 40  # characters of a name that its temporary file bears, for names have a greatest length
 
 

@@ -25,8 +25,6 @@ from sateen.core.types import Array, Arrays, Content, File
 from sateen.core.version import VERSION
 from sateen.files.atomic import replacing
 
-__all__ = ["damaged", "read_container", "write_container"]
-
 _METADATA: Final = "__metadata__"  # where a safetensors header keeps words
 _WORDS: Final = {"kind", "format", "sateen", "content", "checksum"}
 _PREFIX: Final = 8  # bytes before the header, which tell its length

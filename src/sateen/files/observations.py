@@ -20,18 +20,6 @@ from sateen.core.types import Array, Arrays, Content, File
 from sateen.files.atomic import replacing
 from sateen.files.container import read_container, write_container
 
-__all__ = [
-    "FORMAT",
-    "KIND",
-    "load",
-    "observations_arrays",
-    "observations_content",
-    "observations_from",
-    "read_csv",
-    "save",
-    "write_csv",
-]
-
 KIND: Final = "observations"
 FORMAT: Final = 2
 _MARK: Final = "sateen observations"

@@ -17,8 +17,6 @@ from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.methods import METHODS, Calibration
 from sateen.guarantee.normaliser import NORMALISERS
 
-__all__ = ["KIND", "VERSION", "read_guarantee", "write_guarantee"]
-
 KIND: Final = "guarantee"
 VERSION: Final = 2
 _WITHIN: Final = "posterior/"  # begins the name of every array that is the posterior's

@@ -14,8 +14,6 @@ from sateen.core.posterior import FullPosterior, complete, fit_learner, training
 from sateen.core.prediction import Learner, Posterior
 from sateen.core.types import Array
 
-__all__ = ["check_fresh", "check_held_out", "check_independent", "check_posterior", "learner_of", "refitted"]
-
 
 def check_posterior(posterior: Posterior) -> FullPosterior:
     """The posterior with every ability; what does not predict, or has a guarantee already, is refused."""

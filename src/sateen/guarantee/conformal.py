@@ -27,20 +27,6 @@ from sateen.core.types import FloatArray
 if TYPE_CHECKING:
     from sateen.guarantee.request import CalibrateRequest, Density
 
-__all__ = [
-    "WeightedThreshold",
-    "around",
-    "conformal_miss",
-    "conformal_rank",
-    "density_rank",
-    "distances",
-    "fewest_points",
-    "largest",
-    "threshold_of",
-    "unbounded_share",
-    "weights_of",
-]
-
 _WIDENED: Final = 1e-12  # at each end of an interval, so that what lies on its ends is inside
 _LOOKS: Final = 1024  # points at which a density is looked at beforehand
 ROUNDING: Final = 1e-9  # of a rank or a weight: 1 - 0.9 is a little less than 0.1

@@ -31,8 +31,6 @@ from sateen.guarantee.normaliser import centre, difficulty
 if TYPE_CHECKING:
     from sateen.guarantee.request import CalibrateRequest
 
-__all__ = ["CHERNOFF", "ICP", "NICP", "DistanceMethod"]
-
 _SPLIT: Final = 0.5  # of what may be missed, for the conformal part
 
 

@@ -41,8 +41,6 @@ from sateen.guarantee.conformal import distances
 from sateen.guarantee.normaliser import centre
 from sateen.guarantee.request import check_share
 
-__all__ = ["BoundMethod", "ErrorBound", "bound_error", "catoni_bound", "mean_upper_bound", "seeger_bound"]
-
 BoundMethod: TypeAlias = Literal["betting", "catoni", "seeger"]
 _METHODS: Final = ("betting", "catoni", "seeger")
 _SHARE_OF_DRAWS: Final = 0.1  # of what may go wrong, left to the finite number of draws from the posterior

@@ -26,8 +26,6 @@ from sateen.guarantee.request import CalibrateRequest, Default, Density, PlanReq
 if TYPE_CHECKING:
     from sateen.guarantee.plan import Plan
 
-__all__ = ["Guarantee", "calibrate"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guarantee:

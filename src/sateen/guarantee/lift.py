@@ -52,8 +52,6 @@ from sateen.guarantee.normaliser import centre, difficulty
 if TYPE_CHECKING:
     from sateen.guarantee.request import CalibrateRequest
 
-__all__ = ["LIFT", "LiftMethod", "fewest_lifted_points", "lift_miss", "lifted", "lifted_distances"]
-
 _MOST_POINTS: Final = 2**40  # that anyone is advised to observe
 _FOLDS: Final = 3
 _MOST_ROWS: Final = 2000  # of the training that are fitted again

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sateen.guarantee.conformal import WeightedThreshold
     from sateen.guarantee.request import CalibrateRequest
 
-__all__ = ["METHODS", "Calibration", "GuaranteeMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class Calibration:

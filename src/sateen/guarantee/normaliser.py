@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sateen.core.prediction import Prediction
     from sateen.core.types import FloatArray
 
-__all__ = ["NORMALISERS", "centre", "difficulty"]
-
 Difficulty: TypeAlias = "Callable[[Prediction, int], FloatArray]"
 _LEAST: Final = 1e-6  # difficulty: a posterior may be certain, and scores cannot be divided by 0
 

@@ -20,8 +20,6 @@ from sateen.guarantee.lift import fewest_lifted_points, lift_miss
 from sateen.guarantee.rehearsal import Rehearsal, rehearse
 from sateen.guarantee.request import Default, PlanRequest
 
-__all__ = ["Plan", "plan", "resized"]
-
 _RANKS: Final = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 _MANY_TIMES: Final = 40  # the fewest points of a rank, beyond which more of them do not pay
 _FIRST_RUNS: Final = 100  # at each point, with which the search for a width begins

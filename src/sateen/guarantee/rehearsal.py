@@ -24,8 +24,6 @@ from sateen.guarantee.checks import learner_of, refitted
 from sateen.guarantee.lift import lifted
 from sateen.guarantee.normaliser import centre, difficulty
 
-__all__ = ["Rehearsal", "error_scale", "rehearse"]
-
 _POINTS: Final = 1024  # θ on which calibrations are rehearsed
 _TRUTHS: Final = 16  # possible f
 _ORDERS: Final = 8  # quantiles of where the score of a rank lies

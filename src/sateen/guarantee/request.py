@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sateen.core.types import FloatArray
     from sateen.guarantee.plan import Plan
 
-__all__ = ["CalibrateRequest", "Default", "Density", "PlanRequest", "check_share"]
-
 Default: TypeAlias = Literal["default"]
 Density: TypeAlias = "Callable[[FloatArray], Any]"  # numbers, in any form that numpy reads
 _LEVEL: Final = 0.9

@@ -25,25 +25,6 @@ import numpy as np
 
 from sateen.core.text import number_text
 
-__all__ = [
-    "COMPARISONS",
-    "FUNCTIONS",
-    "LARGEST_WHOLE",
-    "RESERVED",
-    "Boolean",
-    "Delayed",
-    "Expression",
-    "Name",
-    "Number",
-    "Operation",
-    "in_order",
-    "is_condition",
-    "joined",
-    "joined_parts",
-    "literal_value",
-    "number",
-]
-
 Value: TypeAlias = Any  # a numpy scalar, or an array of them
 Values: TypeAlias = Mapping[Any, Value]  # by name, or by (name, lag) where a value is delayed
 Spelling: TypeAlias = "Callable[[Name | Delayed], str]"  # how the engine spells a name in source

@@ -30,23 +30,6 @@ from sateen.language.expression import (
     joined,
 )
 
-__all__ = [
-    "ARITHMETIC",
-    "MAX_CHARACTERS",
-    "MAX_DEPTH",
-    "Builder",
-    "Language",
-    "Mistake",
-    "TreeBuilder",
-    "applied",
-    "depth_of",
-    "parse_condition",
-    "parse_expression",
-    "pointed",
-    "refuse_overflow",
-    "refuse_oversized",
-]
-
 _T = TypeVar("_T")
 
 MAX_CHARACTERS: Final = 20_000

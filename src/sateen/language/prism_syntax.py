@@ -16,18 +16,6 @@ from lark import Token, v_args
 
 from sateen.language.grammar import MAX_DEPTH, Mistake, TreeBuilder, applied
 
-__all__ = [
-    "EXPRESSIONS",
-    "FUNCTIONS",
-    "Defined",
-    "Kind",
-    "Named",
-    "Term",
-    "TermBuilder",
-    "prism_hint",
-    "without_comments",
-]
-
 Kind: TypeAlias = Literal["int", "double", "bool"]
 
 # How many arguments each function takes; None is two or more.

@@ -17,17 +17,6 @@ from sateen.language.expression import LARGEST_WHOLE, Boolean, Expression, Name,
 from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import Kind, Term
 
-__all__ = [
-    "Scope",
-    "Typed",
-    "check_kind",
-    "closed_value",
-    "given_value",
-    "typed",
-    "unknown_name",
-    "without_value",
-]
-
 _Needs: TypeAlias = Literal["numbers", "conditions", "whole numbers", ""]  # "": the operation itself checks
 _Make: TypeAlias = "Callable[[Term, Sequence[Typed]], Typed]"
 

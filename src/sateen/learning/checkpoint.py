@@ -12,8 +12,6 @@ from sateen.core.fingerprints import fingerprint
 from sateen.core.types import Array, Arrays, File
 from sateen.files.container import read_container, write_container
 
-__all__ = ["Checkpoint"]
-
 _KIND: Final = "checkpoint"
 _FORMAT: Final = 2
 

@@ -27,8 +27,6 @@ from sateen.learning.networks.recipes import LaplaceNet
 from sateen.learning.posterior import LearnedPosterior
 from sateen.learning.registry import make_learner
 
-__all__ = ["Automatic", "learn"]
-
 _FEW_PARAMETERS: Final = 4
 _MANY_PARAMETERS: Final = 8
 _POINTS_A_PARAMETER: Final = 160  # and more for each of many parameters, or the comparison decides

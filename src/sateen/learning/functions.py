@@ -18,8 +18,6 @@ from sateen.core.space import Points, Space
 from sateen.core.types import Array, FloatArray
 from sateen.learning.registry import learner_name
 
-__all__ = ["posterior_from"]
-
 Function: TypeAlias = Callable[[FloatArray], Array | tuple[Array, Array]]
 
 

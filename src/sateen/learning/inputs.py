@@ -16,8 +16,6 @@ from sateen.core.space import Range, Scale, Space
 from sateen.core.types import Array, FloatArray
 from sateen.learning.settings import check_whole
 
-__all__ = ["Inputs", "Sample", "check_task", "inputs_of", "sample_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Inputs:

@@ -23,8 +23,6 @@ from sateen.core.types import Array, FloatArray
 from sateen.learning.inputs import Sample
 from sateen.learning.settings import Link
 
-__all__ = ["Counts", "inverse_link", "normal_nodes", "tilted_moments"]
-
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Triple: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 _HALF_LOG_TWO_PI: Final = 0.9189385332046727

@@ -18,8 +18,6 @@ from sateen.core.threads import on_one_thread
 from sateen.core.types import Array, Arrays, FloatArray
 from sateen.learning.inputs import Inputs
 
-__all__ = ["LearnedPosterior", "Parts", "Summary"]
-
 Summary: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # mean, std, lower, upper
 Common: TypeAlias = tuple[Any, Training, Inputs, Record]  # what every posterior has first
 Parts: TypeAlias = tuple[dict[str, Any], dict[str, Array]]  # what a file keeps: words, and arrays

@@ -13,8 +13,6 @@ from sateen.core.errors import InputError, nearest
 from sateen.core.prediction import Learner
 from sateen.core.registry import Registry, load_object
 
-__all__ = ["DEFAULT", "LEARNERS", "learner_name", "make_learner", "settings_content", "settings_from"]
-
 # To add a learner of sateen's own: write its file, and a line here.
 LEARNERS: Final[Registry[Callable[..., Learner]]] = Registry(
     "learner",

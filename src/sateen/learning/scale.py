@@ -18,8 +18,6 @@ from sateen.learning.inputs import Inputs, inputs_of, sample_of
 from sateen.learning.likelihood import Counts
 from sateen.learning.settings import InputScale
 
-__all__ = ["choose_inputs", "scales_differ"]
-
 _ROWS: Final = 600  # are enough to tell the scales apart
 _INDUCING: Final = 150
 _ADVANTAGE: Final = 5.0  # nats that linear inputs must win by: rates act by their ratios far more often than not

@@ -20,21 +20,6 @@ if TYPE_CHECKING:
 
     from sateen.learning.posterior import LearnedPosterior
 
-__all__ = [
-    "Activation",
-    "Device",
-    "InputScale",
-    "KernelName",
-    "Link",
-    "Precision",
-    "Recipe",
-    "check_number",
-    "check_settings",
-    "check_whole",
-    "check_word",
-    "is_number",
-]
-
 Activation: TypeAlias = Literal["silu", "leaky-relu", "tanh"]
 Device: TypeAlias = Literal["auto", "cpu", "gpu"]
 InputScale: TypeAlias = Literal["auto", "log", "linear"]

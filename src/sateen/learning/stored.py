@@ -28,8 +28,6 @@ from sateen.learning.inputs import Inputs
 from sateen.learning.posterior import LearnedPosterior, Parts
 from sateen.learning.registry import LEARNERS, learner_name, make_learner, settings_content, settings_from
 
-__all__ = ["FORMAT", "KIND", "load", "posterior_from_parts", "posterior_parts", "save"]
-
 KIND: Final = "posterior"
 FORMAT: Final = 2
 _READERS: Final = {  # by kind: the number of its format, and what reads its words and arrays

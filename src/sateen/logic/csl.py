@@ -40,8 +40,6 @@ from sateen.logic.formula import (
     Until,
 )
 
-__all__ = ["HasScope", "Properties", "Property", "read_properties"]
-
 
 @dataclass(frozen=True, slots=True)
 class Property:

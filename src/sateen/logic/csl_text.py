@@ -17,8 +17,6 @@ from sateen.core.errors import FormulaError
 from sateen.language.grammar import Language, Mistake
 from sateen.language.prism_syntax import EXPRESSIONS, Defined, Term, TermBuilder, prism_hint, without_comments
 
-__all__ = ["Item", "items", "parse_definition", "parse_question", "refused_operator"]
-
 _MAX_CHARACTERS: Final = 200_000
 _MOST_ITEMS: Final = 1_000
 _TOKENS: Final = re.compile(r'"[^"\n]*"|[A-Za-z_]\w*|\S')

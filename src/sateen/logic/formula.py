@@ -17,27 +17,6 @@ from sateen.core.errors import FormulaError
 from sateen.core.text import number_text
 from sateen.language.expression import RESERVED, Delayed, Expression, in_order
 
-__all__ = [
-    "ALWAYS",
-    "FORMULA_RESERVED",
-    "And",
-    "Atom",
-    "Eventually",
-    "Formula",
-    "Globally",
-    "Iff",
-    "Implies",
-    "Interval",
-    "Node",
-    "Not",
-    "Or",
-    "Timed",
-    "Truth",
-    "Until",
-    "delays_in",
-    "subformulas",
-]
-
 _WORDS: Final = {"F", "G", "U", "t", "eventually", "globally", "always", "until", "implies", "iff"}
 FORMULA_RESERVED: Final = RESERVED | _WORDS
 

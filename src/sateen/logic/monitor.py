@@ -29,8 +29,6 @@ from sateen.language.expression import Expression, Operation, Value
 from sateen.logic import intervals
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
-__all__ = ["Explanation", "Row", "Span", "digits_after_point", "explain", "monitor"]
-
 _Set: TypeAlias = list[int]  # switches, as in intervals.py
 _Environment: TypeAlias = Mapping[str, Value] | Mapping[str | tuple[str, float], Value]
 _ALL: Final[_Set] = [0]

@@ -37,8 +37,6 @@ from sateen.logic.formula import (
     Until,
 )
 
-__all__ = ["stl"]
-
 
 def stl(text: str, *, constants: Mapping[str, float] | None = None, end: float | None = None) -> Formula:
     """The formula that `text` says.

@@ -18,8 +18,6 @@ from sateen.model.sbml_math import Element
 from sateen.model.sbml_names import Source
 from sateen.model.sbml_safety import first_character
 
-__all__ = ["MAX_CHARACTERS", "READER", "read_antimony"]
-
 MAX_CHARACTERS: Final = 100_000
 _LONGEST_LINE: Final = 2_000
 _MOST_BRACKETS: Final = 100

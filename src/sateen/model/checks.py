@@ -11,8 +11,6 @@ from sateen.language.expression import Boolean, Expression, Number, Operation
 if TYPE_CHECKING:
     from sateen.model.model import Transition
 
-__all__ = ["Fault", "consumption_fault", "consumption_faults", "negative_by_sign"]
-
 _MOST_COUNTS: Final = 20  # of a species that are tried one by one
 
 

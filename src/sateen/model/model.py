@@ -24,19 +24,6 @@ from sateen.language.expression import COMPARISONS, RESERVED, Expression, Name, 
 from sateen.model.checks import consumption_faults
 from sateen.model.readers import READERS, load_model, save_model
 
-__all__ = [
-    "CLOCK",
-    "Constant",
-    "Event",
-    "Model",
-    "Parameter",
-    "Transition",
-    "Variable",
-    "happens",
-    "names_read",
-    "new_name",
-]
-
 CLOCK: Final = "time"  # the name under which triggers read the time
 _RESERVED: Final = RESERVED | {
     *("when", "in", "initially", "mass_action"),

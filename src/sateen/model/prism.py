@@ -29,8 +29,6 @@ from sateen.model.prism_names import Copy, Names
 from sateen.model.prism_text import Assigned, Command, Program, Update, parse_program
 from sateen.model.readers import ModelReader, read_file
 
-__all__ = ["READER", "PrismModel", "load_prism", "read_prism"]
-
 _MOST_TRANSITIONS: Final = 10_000
 _MOST_COMBINATIONS: Final = 100_000  # of commands, of which guards may exclude many
 _MOST_NODES: Final = 2_000_000  # of all their expressions together

@@ -15,8 +15,6 @@ from sateen.language.prism_types import Typed, check_kind, closed_value, given_v
 from sateen.model.model import Variable
 from sateen.model.prism_text import Declared, Module, Program, Renamed
 
-__all__ = ["Copy", "Names"]
-
 
 @dataclass(frozen=True, slots=True)
 class Copy:

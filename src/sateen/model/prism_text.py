@@ -24,17 +24,6 @@ from sateen.language.prism_syntax import (
 )
 from sateen.model.readers import MAX_CHARACTERS
 
-__all__ = [
-    "Assigned",
-    "Command",
-    "Declared",
-    "Module",
-    "Program",
-    "Renamed",
-    "Update",
-    "parse_program",
-]
-
 Part: TypeAlias = Any  # what a rule of the grammar was made into: a token, a Term or one of the classes below
 
 

@@ -28,10 +28,8 @@ from sateen.language.expression import LARGEST_WHOLE, Expression, Name
 from sateen.language.grammar import refuse_oversized
 from sateen.model.checks import consumption_faults, negative_by_sign
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
-from sateen.model.reactions_text import NAME, WHEN, Piece, lines_of, mass_action
+from sateen.model.reactions_text import NAME, WHEN, Piece, lines_of
 from sateen.model.readers import MAX_CHARACTERS, ModelReader
-
-__all__ = ["READER", "mass_action", "read_reactions", "write_reactions"]
 
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
 _LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")

@@ -15,8 +15,6 @@ from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import parse_condition, parse_expression, pointed
 
-__all__ = ["NAME", "WHEN", "Piece", "lines_of", "mass_action"]
-
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
 _MOST_MOLECULES: Final = 10**9  # of a species in one reaction

@@ -21,8 +21,6 @@ from sateen.files.atomic import write_text
 if TYPE_CHECKING:
     from sateen.model.model import Model
 
-__all__ = ["MAX_CHARACTERS", "READERS", "ModelReader", "load_model", "read_file", "reader_of", "save_model"]
-
 MAX_CHARACTERS: Final = 200_000  # of the text of a model
 _TEXT: Final = "sateen.model.reactions:READER"
 _SBML: Final = "sateen.model.sbml_written:READER"

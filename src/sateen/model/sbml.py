@@ -25,8 +25,6 @@ from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, su
 from sateen.model.sbml_names import Names, Source, listed, local_parameters, whole
 from sateen.model.sbml_safety import first_character, safe_header
 
-__all__ = ["SbmlModel", "read_sbml"]
-
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are shown
 _LONGEST_SENTENCE: Final = 250  # characters of one

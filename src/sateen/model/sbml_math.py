@@ -28,8 +28,6 @@ from sateen.language.expression import (
 )
 from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of, refuse_overflow
 
-__all__ = ["SBML_TIME", "TAGS", "Element", "Functions", "as_condition", "as_number", "children_of", "library", "sum_of"]
-
 Element: TypeAlias = Any  # an object of libsbml, which has no types
 Lookup: TypeAlias = Callable[[str], Expression]
 

@@ -20,8 +20,6 @@ from sateen.language.grammar import Mistake
 from sateen.model.model import new_name
 from sateen.model.sbml_math import SBML_TIME, Element, Functions, as_number, children_of, library
 
-__all__ = ["Names", "Source", "listed", "local_parameters", "whole"]
-
 ById: TypeAlias = Mapping[str, Element]
 Bounds: TypeAlias = tuple[int | None, int | None]
 

@@ -15,8 +15,6 @@ from xml.parsers import expat
 
 from sateen.core.errors import ModelError
 
-__all__ = ["MAX_BYTES", "first_character", "safe_header"]
-
 MAX_BYTES: Final = 10_000_000
 MAX_ELEMENT_DEPTH: Final = 200
 MAX_FORMULA_ELEMENTS: Final = 2_000

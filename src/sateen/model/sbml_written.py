@@ -20,8 +20,6 @@ from sateen.model.sbml import read_sbml
 from sateen.model.sbml_math import TAGS
 from sateen.model.sbml_safety import MAX_BYTES
 
-__all__ = ["READER", "write_sbml"]
-
 _CORE: Final = "http://www.sbml.org/sbml/level3/version2/core"
 _MATH: Final = "http://www.w3.org/1998/Math/MathML"
 _TIME: Final = "http://www.sbml.org/sbml/symbols/time"

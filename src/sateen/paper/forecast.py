@@ -13,8 +13,6 @@ from typing import Final
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import Question
 
-__all__ = ["GUARANTEE_SECONDS", "LIFT_SECONDS", "exact_seconds", "fit_seconds", "plan_seconds", "run_seconds"]
-
 _CORES: Final = 2  # that the runs were timed on
 _LETTERS: Final = "abcdefghil"
 

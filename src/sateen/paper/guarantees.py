@@ -29,8 +29,6 @@ from sateen.pipeline import SILENT, Progress, stream_seed
 from sateen.pipeline.folder import read_checksummed, write_checksummed, write_json
 from sateen.pipeline.tasks import RunContext, Save, Task, folder_task
 
-__all__ = ["LEARNERS", "RUNS", "GuaranteeFigures"]
-
 Curves: TypeAlias = dict[str, dict[str, npt.NDArray[np.float64]]]  # by learner and name: a row for each of `runs`
 Predict: TypeAlias = Callable[[st.Points], st.Prediction]
 RUNS: Final = (10, 20, 50, 100, 200, 500)

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["DIMENSIONS", "METHODS", "RANDOM", "TABLE_1", "Figures", "Method", "Published"]
-
 Method: TypeAlias = Literal["ep-gp", "svi-gp", "svi-bnn"]
 METHODS: Final[tuple[Method, ...]] = ("ep-gp", "svi-gp", "svi-bnn")
 DIMENSIONS: Final = (2, 3, 4, 8, 12, 16, 20)  # of the random networks: reactions, and so rates

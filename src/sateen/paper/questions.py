@@ -22,8 +22,6 @@ from sateen.paper.cases.random_ctmc import KINDS, property_of, random_network
 from sateen.paper.published import DIMENSIONS
 from sateen.pipeline import stream_seed
 
-__all__ = ["NETWORKS", "PARTS", "TRUTH_RUNS", "Question", "Role", "Set", "questions"]
-
 Set: TypeAlias = Literal["train", "test", "truth"]
 Role: TypeAlias = Set | Literal["held-out"]
 _RATES: Final = MappingProxyType({f"r{rates:02d}": rates for rates in DIMENSIONS})

@@ -25,8 +25,6 @@ from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 if TYPE_CHECKING:
     from sateen.plot.style import Figure
 
-__all__ = ["PRESETS", "Findings", "PaperRun", "Reproduction"]
-
 PRESETS: Final = ("fast", "faithful")
 _TASKS: Final = "pieces"  # the folder for the files of tasks, inside that of the tables and figures
 _SHOWN: Final = 30  # test points in a figure, equally spaced

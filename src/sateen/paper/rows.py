@@ -13,17 +13,6 @@ from typing import Final
 import sateen as st
 from sateen.paper.published import METHODS, RANDOM, TABLE_1, Figures, Method
 
-__all__ = [
-    "ALL_LEARNERS",
-    "Fit",
-    "Lift",
-    "Row",
-    "best_published",
-    "half_width",
-    "label",
-    "row",
-]
-
 ALL_LEARNERS: Final = (*METHODS, "default")  # the paper's, and ours
 
 # Whether more of a figure is better, and how many digits of it the paper prints: in its table, and of random networks.

@@ -14,8 +14,6 @@ from typing import Final, TypeAlias
 from sateen.paper.published import METHODS
 from sateen.paper.rows import Lift, Row, label
 
-__all__ = ["Labels", "Table", "configuration_tables", "random_tables"]
-
 Cells: TypeAlias = tuple[str, ...]
 Column: TypeAlias = tuple[str, int, int]  # the name of a figure, its factor, and its digits
 _DASH: Final = "-"

@@ -18,8 +18,6 @@ from sateen.paper.rows import Fit, Lift
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import RunContext, Save, Task, folder_task
 
-__all__ = ["QuestionTasks", "prediction_content", "prediction_from", "question_tasks"]
-
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 Sets: TypeAlias = Mapping[str, st.Observations]  # by function
 Truth: TypeAlias = Mapping[str, FloatArray]

@@ -25,8 +25,6 @@ from sateen.core.errors import InputError, Interrupted, StoreError
 from sateen.core.fingerprints import fingerprint, plain_json
 from sateen.files.atomic import write_text
 
-__all__ = ["CachedFile", "ResultFolder", "read_checksummed", "read_json", "write_checksummed", "write_json"]
-
 _Value_co = TypeVar("_Value_co", covariant=True)
 _LOCK: Final = ".lock"
 _STAGES: Final = "stages"

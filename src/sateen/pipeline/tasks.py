@@ -49,8 +49,6 @@ from sateen.core.threads import on_one_thread, processors
 from sateen.core.version import VERSION
 from sateen.pipeline.folder import CachedFile, ResultFolder
 
-__all__ = ["Outcome", "Pipeline", "Rebuild", "RunContext", "Save", "State", "Task", "folder_task", "tell"]
-
 _Value_co = TypeVar("_Value_co", covariant=True)
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")

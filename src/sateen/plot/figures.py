@@ -26,7 +26,6 @@ from sateen.core.observations import Observations
 from sateen.core.path import Path, Verdict
 from sateen.core.proportions import wilson
 from sateen.core.text import values_text
-from sateen.plot.learning import learned, prediction, record
 from sateen.plot.style import (
     COLOURS,
     FAINT,
@@ -41,17 +40,6 @@ from sateen.plot.style import (
     new_figure,
     title_panel,
 )
-
-__all__ = [
-    "explanation",
-    "learned",
-    "observations",
-    "path",
-    "path_with_explanation",
-    "prediction",
-    "record",
-    "save",
-]
 
 Span: TypeAlias = tuple[float, float]
 Lane: TypeAlias = tuple[str, int, Iterable[Span], Iterable[Span]]

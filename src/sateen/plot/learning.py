@@ -43,8 +43,6 @@ from sateen.plot.style import (
     title_panel,
 )
 
-__all__ = ["learned", "prediction", "record"]
-
 _MEAN: Final = COLOURS[0]
 _TRUTH: Final = COLOURS[1]
 _DOTS: Final = "#7F7F7F"

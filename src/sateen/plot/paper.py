@@ -36,16 +36,6 @@ from sateen.plot.style import (
     title_panel,
 )
 
-__all__ = [
-    "Series",
-    "bands_over_parameter",
-    "curves",
-    "errors_by_runs",
-    "maps",
-    "scores_by_dimension",
-    "widths_by_runs",
-]
-
 Series: TypeAlias = Mapping[int, tuple[float, float | None]]  # by dimension a mean, and its interval's half-width
 Curves: TypeAlias = Mapping[str, Mapping[str, FloatArray]]  # by learner and name; a row for each number of runs
 Stroke: TypeAlias = str | tuple[int, tuple[float, ...]]

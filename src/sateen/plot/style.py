@@ -14,33 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure as Figure  # re-exported, for rooms that may not import matplotlib
+from matplotlib.figure import SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from sateen.core.space import Points, Range, Space
 from sateen.core.types import FloatArray
-
-__all__ = [
-    "COLOURS",
-    "FAINT",
-    "FONT_SIZE",
-    "LEGEND",
-    "POINTS_DRAWN_AS_LINES",
-    "SMALL_FONT_SIZE",
-    "Figure",
-    "caption",
-    "colour_bar",
-    "dress",
-    "label_axis",
-    "label_plane",
-    "label_ticks",
-    "legend_below",
-    "new_axes",
-    "new_figure",
-    "table_of",
-    "title_panel",
-]
-
 
 # Okabe and Ito's palette, the darker ones first; its yellow, too pale for a line, gives way to grey.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")

@@ -26,21 +26,6 @@ from sateen.core.space import Space
 from sateen.core.text import percent
 from sateen.core.types import FloatArray, IntArray
 
-__all__ = [
-    "LEVELS",
-    "Json",
-    "coverage",
-    "coverage_data",
-    "coverage_noise",
-    "forecast_ranks",
-    "function_data",
-    "interval_label",
-    "parameters_that_matter",
-    "run_data",
-    "share_inside",
-    "short",
-]
-
 Json: TypeAlias = dict[str, Any]  # plain data, as a page holds it
 Lane: TypeAlias = tuple[str, int, list[tuple[float, float]], list[tuple[float, float]]]
 _CURVE: Final = 201  # values of the only parameter

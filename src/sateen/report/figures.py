@@ -11,7 +11,7 @@ from typing import Any, Final
 from sateen.core.observations import Observations
 from sateen.core.prediction import Predictor
 from sateen.core.text import percent
-from sateen.plot.figures import prediction
+from sateen.plot.learning import prediction
 from sateen.plot.style import (
     COLOURS,
     FAINT,
@@ -23,8 +23,6 @@ from sateen.plot.style import (
     new_axes,
 )
 from sateen.report.data import Json
-
-__all__ = ["coverage", "guaranteed", "parameters"]
 
 _CURVE: Final = 201
 _MAP: Final = 60

@@ -35,8 +35,6 @@ from sateen.files.atomic import write_text
 from sateen.report.data import Json, coverage_data, function_data, interval_label, parameters_that_matter, run_data
 from sateen.study.result import PropertyResult, Result
 
-__all__ = ["Example", "examples", "render", "report_stamp", "save_figures", "update_report", "write_report"]
-
 STAMP: Final = "sateen-stamp"  # the name of the <meta> that says what the page was made from
 _TEMPLATE: Final = "report.html.jinja"
 _SCRIPT: Final = "report.js"
@@ -325,20 +323,21 @@ def _sentence(text: str) -> str:
 
 def _drawn(result: Result, answer: PropertyResult) -> Iterator[tuple[str, Any]]:
     """The pictures of a property, each with the end of its name."""
-    from sateen.plot import figures
-    from sateen.report import figures as report_figures
+    from sateen.plot.figures import path_with_explanation
+    from sateen.plot.learning import learned
+    from sateen.report import figures
 
     if result.space.names:
         for learner, posterior in answer.posteriors.items():
-            yield learner, figures.learned(posterior)
+            yield learner, learned(posterior)
     if answer.guarantee is not None and 1 <= len(result.space) <= 2:
-        yield "guaranteed", report_figures.guaranteed(answer.guarantee, answer.train)
+        yield "guaranteed", figures.guaranteed(answer.guarantee, answer.train)
     if len(result.space) > 1:
-        yield "parameters", report_figures.parameters(parameters_that_matter(answer.posteriors[_leading(answer)]))
+        yield "parameters", figures.parameters(parameters_that_matter(answer.posteriors[_leading(answer)]))
     if (covered := _coverage(result, answer)) is not None:
-        yield "coverage", report_figures.coverage(covered)
+        yield "coverage", figures.coverage(covered)
     for kind, example in examples(result, answer).items():
-        yield kind, figures.path_with_explanation(example.path, example.explanation)
+        yield kind, path_with_explanation(example.path, example.explanation)
 
 
 def render(page: Mapping[str, object], drawn: Mapping[str, object], *, stamp: str = "") -> str:

@@ -22,8 +22,6 @@ from sateen.sampling.ledger import Chunk, Interval, Ledger, Tally
 from sateen.sampling.source import Source
 from sateen.sampling.store import Store
 
-__all__ = ["FIRST_SIZE", "Campaign", "Pace"]
-
 _SECONDS: Final = 0.4  # that a chunk should take
 _LEAST_SECONDS: Final = 0.05  # that a chunk should take when there is little left to share out
 _GROWTH: Final = 4  # times the largest chunk so far

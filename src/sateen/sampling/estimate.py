@@ -23,7 +23,7 @@ import numpy as np
 from sateen.core.errors import InputError
 from sateen.core.prediction import Claim
 from sateen.core.progress import SILENT, Progress, working
-from sateen.core.proportions import clopper_pearson
+from sateen.core.proportions import Limits, clopper_pearson
 from sateen.core.text import percent
 from sateen.core.threads import processors
 from sateen.engine.emit import REASONS
@@ -33,7 +33,6 @@ from sateen.model.model import Model
 from sateen.sampling.sequential import (
     Bits,
     Decision,
-    Limits,
     SequentialTest,
     Tally,
     anytime,
@@ -41,8 +40,6 @@ from sateen.sampling.sequential import (
     until_answered,
     until_width,
 )
-
-__all__ = ["Estimate", "estimate"]
 
 _DEFAULT_RUNS: Final = 10_000
 _FIRST_CHUNK: Final = 64  # runs for each thread, before it is known how long they take

@@ -17,8 +17,6 @@ import numpy as np
 from sateen.core.observations import Failure
 from sateen.core.types import IntArray
 
-__all__ = ["MOST_FAILURES", "Chunk", "Interval", "Ledger", "Tally"]
-
 Interval: TypeAlias = tuple[int, int]
 MOST_FAILURES: Final = 100  # of the runs that failed, so many are kept: the first
 

@@ -32,8 +32,6 @@ from sateen.sampling.ledger import Ledger
 from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
-__all__ = ["ObserveOptions", "observe", "observe_held_out"]
-
 _MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points

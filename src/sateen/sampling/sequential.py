@@ -24,17 +24,6 @@ from scipy.special import betainccinv, betaincinv, betaln
 from sateen.core.errors import InputError
 from sateen.core.proportions import Limits, clopper_pearson
 
-__all__ = [
-    "Decision",
-    "Limits",
-    "SequentialTest",
-    "Tally",
-    "anytime",
-    "credible",
-    "until_answered",
-    "until_width",
-]
-
 Decision: TypeAlias = Literal["accepted", "rejected", "undecided"]
 Bits: TypeAlias = npt.NDArray[np.bool_]
 

@@ -34,8 +34,6 @@ from sateen.sampling.ledger import MOST_FAILURES, Ledger, Tally
 if TYPE_CHECKING:
     from sateen.engine.run import Runner
 
-__all__ = ["BlackBox", "Function", "Simulated", "Source", "name_of", "relevant"]
-
 Function: TypeAlias = "Callable[[dict[str, float], np.random.Generator], object]"
 _SHORT, _FAILED = range(2)  # the places of the reasons
 _HOPELESS: Final = 20  # runs that all failed, and nothing else, are enough

@@ -31,8 +31,6 @@ from sateen.core.observations import Failure
 from sateen.core.types import Arrays, File
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 
-__all__ = ["Store"]
-
 _MARK: Final = 0x5A7EE401  # by which SQLite files say whose they are
 _VERSION: Final = 1
 _PATIENCE: Final = 60.0  # seconds to wait for another process that writes

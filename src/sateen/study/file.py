@@ -16,9 +16,6 @@ from msgspec import Meta, ValidationError, convert
 
 from sateen.core.errors import InputError, TextError, nearest
 
-__all__ = ["CapsTable", "GuaranteeTable", "KeyPath", "ModelTable", "StudyFile", "StudyTable", "positions"]
-__all__ += ["toml_words"]
-
 KeyPath: TypeAlias = "tuple[str | int, ...]"  # ("observe", "train", "points"); numbers count the entries of lists
 _Table = TypeVar("_Table")
 _SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "guarantee")

@@ -20,8 +20,6 @@ from sateen.guarantee.error_bound import bound_error
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
 
-__all__ = ["LEVEL", "REFITTED", "is_refitted", "property_content", "shown_points"]
-
 LEVEL: Final = 0.95  # of the credible intervals that are scored and shown
 _ALONG_ONE: Final = 201  # points of the one axis there is
 _ALONG_TWO: Final = 31  # points of each of two axes

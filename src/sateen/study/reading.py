@@ -30,8 +30,6 @@ from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 if TYPE_CHECKING:
     from sateen.sampling.source import Function
 
-__all__ = ["read_study"]
-
 Source: TypeAlias = "Model | Function"
 _Study = TypeVar("_Study", bound=StudySpec)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")  # part of the names of files

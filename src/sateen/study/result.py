@@ -37,8 +37,6 @@ from sateen.study.findings import REFITTED, is_refitted
 from sateen.study.spec import StudySpec
 from sateen.study.stages import PropertyTasks, StudyTasks, load_guarantee, load_posterior, study_tasks
 
-__all__ = ["PropertyResult", "Result", "run_study"]
-
 _FORMAT: Final = 2  # of result.json
 _PARTS: Final = ("train", "test", "calibrate")
 _PACKAGES: Final = ("numpy", "scipy", "numba", "jax", "optax", "safetensors")  # whose versions are noted

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sateen.model.model import Model
     from sateen.sampling.source import Function
 
-__all__ = ["RETURNED", "Calibration", "Design", "GuaranteeSpec", "StudySpec"]
-
 DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
 Whole: TypeAlias = Annotated[int, Meta(ge=1, le=10**12)]
 RETURNED: Final = "what the callable returns"  # in the place of a formula

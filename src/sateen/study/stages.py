@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from sateen.guarantee.plan import Plan
     from sateen.logic.formula import Formula
 
-__all__ = ["Forecast", "PropertyTasks", "Step", "StudyTasks"]
-__all__ += ["forecast_study", "load_guarantee", "load_posterior", "study_tasks"]
-
 _ARRAYS: Final = ".safetensors"
 # About how many seconds a fit takes: at least, and for each training point.
 _FIT_SECONDS: Final = {

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sateen.study.result import Result
     from sateen.study.stages import Forecast
 
-__all__ = ["Study"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Study(StudySpec):

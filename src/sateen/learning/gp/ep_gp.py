@@ -31,8 +31,6 @@ from sateen.learning.gp.variational import Evaluation, Sites
 from sateen.learning.inputs import check_task, sample_of
 from sateen.learning.likelihood import Counts, tilted_moments
 
-__all__ = ["Propagated", "beginning", "evidence_slopes", "fit", "propagate"]
-
 _LEAST_LEFT: Final = 1e-9  # of a marginal precision that a cavity keeps
 _SHORTEST: Final = 0.05  # step
 _SOME: Final = 12_500  # observations that find where to begin

@@ -43,8 +43,6 @@ from sateen.learning.likelihood import Counts
 from sateen.learning.networks.network import Array, Rows, arithmetic, log_likelihood, log_ways, rows_of, window_of
 from sateen.learning.networks.training import Trainer, task_of
 
-__all__ = ["Parameters", "elbo", "fit", "forecast", "whitened"]
-
 _Learned: TypeAlias = "tuple[Parameters, Array]"  # and what Adam remembers of the slopes so far
 _KIND: Final = "svi-gp-faithful"
 _CAPACITY: Final = 256  # steps that one call can do; how many it does changes the pace, not the result

@@ -12,8 +12,6 @@ from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.settings import KernelName
 
-__all__ = ["Climb", "Objective", "first_kernel", "maximise"]
-
 # The value for a kernel and inducing points, and its slopes by the logs of the kernel and by the points.
 Objective: TypeAlias = Callable[[Kernel, FloatArray], tuple[float, FloatArray, FloatArray]]
 _SCALE_PRIOR: Final = (0.3, 1.5)  # mean and deviation of the log of a length scale; inputs go from -1 to 1

@@ -12,8 +12,6 @@ from sateen.core.errors import InputError
 from sateen.core.types import FloatArray
 from sateen.learning.settings import KernelName, check_word
 
-__all__ = ["Kernel", "Pull"]
-
 _Floats = TypeVar("_Floats", np.float64, np.float32)
 
 

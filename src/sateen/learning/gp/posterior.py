@@ -22,8 +22,6 @@ from sateen.learning.likelihood import inverse_link, normal_nodes
 from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.settings import Link
 
-__all__ = ["GPPosterior"]
-
 _MOST_JOINT: Final = 5000  # points drawn together
 _CACHED: Final = 512  # rows whose covariances a processor keeps at hand
 _NODES: Final = 64  # for means under the logistic link

@@ -36,15 +36,6 @@ from sateen.learning.likelihood import Counts
 from sateen.learning.scale import choose_inputs, scales_differ
 from sateen.learning.settings import Link
 
-__all__ = [
-    "Inferred",
-    "Prior",
-    "check_memory",
-    "fit_prior",
-    "fixed",
-    "inducing_among",
-]
-
 KERNEL_ROWS: Final = 4000
 _KERNEL_INDUCING: Final = 200  # are enough to learn a kernel with
 _MOST_EVALUATIONS: Final = 100

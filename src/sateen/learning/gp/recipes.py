@@ -16,8 +16,6 @@ from sateen.learning.settings import Device, InputScale, KernelName, Link, Preci
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["EPGP", "SVIGP", "FaithfulSVIGP", "Hyperparameters"]
-
 Hyperparameters: TypeAlias = Literal["subset", "joint"]
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 

@@ -23,8 +23,6 @@ from sateen.core.errors import SateenError
 from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
 
-__all__ = ["BLOCK", "Basis", "Whitened", "choose_inducing", "inducing_for"]
-
 BLOCK: Final = 4096  # rows of features that are worked on at once: they stay near the processor
 _JITTER: Final = 1e-6  # of the variance, on the diagonal of K_mm
 _MOST_JITTER: Final = 1.0

@@ -23,8 +23,6 @@ from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes,
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.likelihood import Counts
 
-__all__ = ["fit"]
-
 _AT_ONCE: Final = 2e8  # bytes of features that are kept in memory; more are recomputed, block by block, in every pass
 _JOINT: Final = 4e9  # bytes that learning the kernel from all rows may take
 _STEPS: Final = 50  # natural-gradient steps with all rows in memory

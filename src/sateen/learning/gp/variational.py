@@ -31,22 +31,6 @@ from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.sparse import BLOCK, Basis, Whitened
 from sateen.learning.likelihood import Counts
 
-__all__ = [
-    "Evaluation",
-    "Inference",
-    "Natural",
-    "Sites",
-    "Stream",
-    "Streamed",
-    "Variational",
-    "by_batches",
-    "by_passes",
-    "converge",
-    "elbo_slopes",
-    "evaluate_elbo",
-    "objective_of",
-]
-
 _SHORTEST: Final = 1e-3  # step
 # What is found for a kernel: the value, its slopes by the kernel and by the inducing points, and the last sites.
 Evaluation: TypeAlias = "tuple[float, FloatArray, FloatArray, Sites]"

@@ -54,8 +54,6 @@ from sateen.learning.networks.training import (
 )
 from sateen.learning.settings import Precision
 
-__all__ = ["Belief", "believed", "curvature", "fit"]
-
 _MANY_POINTS: Final = 300_000
 _BATCH: Final = 256
 _BATCH_OF_MANY: Final = 512  # where there are many points, less noise is worth its price

@@ -28,21 +28,6 @@ from sateen.core.types import FloatArray
 from sateen.learning.inputs import Sample
 from sateen.learning.settings import Activation, Device, Link, Precision
 
-__all__ = [
-    "Array",
-    "Net",
-    "Rows",
-    "angle",
-    "arithmetic",
-    "blocks",
-    "information",
-    "jacobian",
-    "log_likelihood",
-    "log_ways",
-    "rows_of",
-    "window_of",
-]
-
 Array: TypeAlias = Any  # of JAX, traced or not
 
 _LOG_TWO_PI: Final = float(np.log(2 * np.pi))

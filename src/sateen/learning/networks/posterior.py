@@ -26,8 +26,6 @@ from sateen.learning.networks.network import Array, Net, angle, arithmetic, bloc
 from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.scale import scales_differ
 
-__all__ = ["BNNPosterior", "LaplacePosterior", "NetworkPosterior"]
-
 _Made = TypeVar("_Made")
 _ROWS: Final = 1024  # at once, so that what a layer gives, or derivatives by all weights, stays in the cache
 

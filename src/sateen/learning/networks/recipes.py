@@ -9,8 +9,6 @@ from typing import ClassVar, Final
 from sateen.core.errors import InputError
 from sateen.learning.settings import Activation, Device, InputScale, Link, Precision, Recipe, check_settings
 
-__all__ = ["SVIBNN", "LaplaceNet"]
-
 _CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `quantile_error`
 
 

@@ -40,8 +40,6 @@ from sateen.learning.networks.training import (
     task_of,
 )
 
-__all__ = ["Bound", "divergence", "fit", "noisy_output"]
-
 _FIRST_SPREAD: Final = 0.2  # of the deviation of the prior, with which that of q begins
 _FEWEST_SLOTS: Final = 20  # parts of the steps that tell whether the ELBO has settled
 _SETTLED: Final = 2.0  # nats in all, or

@@ -32,18 +32,6 @@ from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
 from sateen.learning.scale import choose_inputs
 from sateen.learning.settings import Precision
 
-__all__ = [
-    "Batches",
-    "CountLoss",
-    "Loss",
-    "Schedule",
-    "Trained",
-    "Trainer",
-    "first_weights",
-    "prior_precision",
-    "task_of",
-]
-
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
 _RESERVOIR: Final = 1 << 22  # standard normal numbers

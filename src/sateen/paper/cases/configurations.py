@@ -23,8 +23,6 @@ import sateen as st
 from sateen.paper.cases.models import VARIANTS, Case, Variant, in_variant, lacz, phosphorelay, sir, unknown_name
 from sateen.paper.published import TABLE_1, Published
 
-__all__ = ["CONFIGURATIONS", "CaseName", "Configuration", "Design", "configuration"]
-
 CaseName: TypeAlias = Literal["sir", "lacz", "phosphorelay"]
 _CASES: Final[Mapping[CaseName, Case]] = {"sir": sir, "lacz": lacz, "phosphorelay": phosphorelay}
 

@@ -21,8 +21,6 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import sateen as st
 
-__all__ = ["VARIANTS", "Case", "Property", "Variant", "in_variant", "lacz", "phosphorelay", "sir", "unknown_name"]
-
 Variant: TypeAlias = Literal["paper-data", "as-stated"]
 VARIANTS: Final[tuple[Variant, ...]] = ("paper-data", "as-stated")
 

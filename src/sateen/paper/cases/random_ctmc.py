@@ -34,28 +34,6 @@ import numpy.typing as npt
 import sateen as st
 from sateen.paper.cases.configurations import Design
 
-__all__ = [
-    "FORMS",
-    "KINDS",
-    "MAX_EVENTS",
-    "Counts",
-    "Exchange",
-    "Kind",
-    "Observe",
-    "RandomNetwork",
-    "Reaction",
-    "all_can_fire",
-    "can_be_met",
-    "candidates",
-    "informative",
-    "informative_properties",
-    "property_of",
-    "propose",
-    "random_network",
-    "reference_counts",
-    "well_posed",
-]
-
 Counts: TypeAlias = tuple[int, ...]  # of each species, in order
 Exchange: TypeAlias = tuple[Counts, Counts]  # what a reaction consumes, and what it produces
 IntArray: TypeAlias = npt.NDArray[np.int64]
