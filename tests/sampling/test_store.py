@@ -380,6 +380,14 @@ class TestFaults:
         assert len(refused) > 30
         assert all("damaged.db" in words and "\n  " in words for words in refused)
 
+    def test_a_store_that_refuses_runs_which_no_row_has_is_an_error_and_not_an_endless_loop(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # As one damaged page of the index did: the row was met when a chunk was added, and not when all were read.
+        monkeypatch.setattr(Store, "add", lambda store, chunk: False)
+        with pytest.raises(st.StoreError, match=r"runs\.db is damaged(.|\n)*refuses runs that none of its rows has"):
+            observe(tmp_path / "runs.db")
+
     @pytest.mark.parametrize(
         "change",
         [

@@ -252,7 +252,7 @@ def _head(lanes: Lanes) -> list[str]:
 
 
 _IMPORTS: Final = [
-    '"""A kernel that sateen generated; it may be deleted and will be made anew."""',
+    '"""A kernel that sateen generated; it may be deleted, and is then generated again."""',
     "import numpy as np",
     "from numba import njit",
     "from numpy import ceil, exp, floor, inf, log, sqrt",
