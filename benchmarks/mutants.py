@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "of jumps at time 0 a delay sees the first",
         "logic/monitor.py",
-        "index, indices = first, []",
+        "index, indices = bisect(shifted, shifted[0]) - 1, []",
         "index, indices = 0, []",
         MONITOR,
     ),
@@ -238,8 +238,8 @@ MUTANTS = (
     Mutant(
         "a chain of comparisons compares all with the first",
         "language/grammar.py",
-        "yield Operation(symbol, (parts[index - 1], parts[index + 1]))",
-        "yield Operation(symbol, (parts[0], parts[index + 1]))",
+        "zip(symbols, pairwise(sides), strict=True)",
+        "zip(symbols, ((sides[0], side) for side in sides[1:]), strict=True)",
         PARSER,
     ),
     Mutant(
@@ -252,8 +252,8 @@ MUTANTS = (
     Mutant(
         "a subtracted term is added",
         "language/grammar.py",
-        'Operation("-", (term,)) if sign == "-" else term',
-        'Operation("-", (term,)) if sign == "+" else term',
+        'self.term("-", term) if sign == "-" else term',
+        'self.term("-", term) if sign == "+" else term',
         EXPRESSION,
     ),
     Mutant(
@@ -288,8 +288,8 @@ MUTANTS = (
     Mutant(
         "floor cuts towards 0",
         "language/expression.py",
-        '"floor": np.floor,',
-        '"floor": np.trunc,',
+        "getattr(np, function) for function in FUNCTIONS[2:]",
+        'getattr(np, function.replace("floor", "trunc")) for function in FUNCTIONS[2:]',
         EXPRESSION,
     ),
     Mutant(
