@@ -275,7 +275,7 @@ def test_a_script_in_the_words_of_a_study_does_not_run(
     assert browser.value("document.querySelector('h1').textContent") == hostile
     # Were it markup, the policy of the page would stop it all the same.
     browser.value("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.taken = 1\">')")
-    browser.value("new GuaranteeSpec(done => setTimeout(done, 200))")
+    browser.value("new Promise(done => setTimeout(done, 200))")
     assert browser.value("window.taken") is None
 
 

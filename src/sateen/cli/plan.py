@@ -54,4 +54,5 @@ def plan(file: str, seed: int, target: str | None, as_json: bool, **goal: Any) -
 
 def plan_for(posterior: FullPosterior, request: PlanRequest) -> st.Plan:
     """The plan that is asked for."""
-    return st.plan(posterior, **{name: value for name, value in asdict(request).items() if name != "fewest"})
+    options = {name: value for name, value in asdict(request).items() if name not in ("fewest", "rank")}
+    return st.plan(posterior, **options)

@@ -33,6 +33,7 @@ from sateen.core.text import percent
 from sateen.core.types import File
 from sateen.files.atomic import write_text
 from sateen.report.data import Json, coverage_data, function_data, interval_label, parameters_that_matter, run_data
+from sateen.study.findings import notes_of
 from sateen.study.result import PropertyResult, Result
 
 STAMP: Final = "sateen-stamp"  # the name of the <meta> that says what the page was made from
@@ -203,9 +204,7 @@ def _property(result: Result, answer: PropertyResult) -> tuple[Json, Json]:
         "intervals": list(_intervals(answer)),
         "doubts": list(_doubts(answer)),
         "notes": [
-            f"{learner}: {note}."
-            for learner, each in result.content["properties"][answer.name]["learners"].items()
-            for note in each["notes"]
+            f"{learner}: {note}." for learner, posterior in answer.posteriors.items() for note in notes_of(posterior)
         ],
         "kind": function["kind"],
         "names": result.space.names,

@@ -43,6 +43,11 @@ def is_refitted(posterior: FullPosterior) -> bool:
     return isinstance(posterior, CompletedPosterior) and not hasattr(posterior.belief, "save")
 
 
+def notes_of(posterior: FullPosterior) -> list[str]:
+    """What the fit noted, and whether loading repeats it."""
+    return [*posterior.record.notes, *([REFITTED] if is_refitted(posterior) else [])]
+
+
 def property_content(
     name: str,
     formula: Formula | None,
@@ -121,7 +126,7 @@ def _learned(posterior: FullPosterior, test: Observations | None) -> dict[str, o
         "learner": posterior.kind,
         "converged": record.converged,
         "record": record.verdict,
-        "notes": [*record.notes, *([REFITTED] if is_refitted(posterior) else [])],
+        "notes": notes_of(posterior),
         "importance": posterior.importance(),
         "score": scored,
     }
