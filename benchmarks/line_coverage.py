@@ -1,7 +1,7 @@
 """Which lines of the sources do the fast tests run? A table by room, kept in benchmarks/results/coverage.json.
 
     pip install coverage
-    python benchmarks/line_coverage.py [--slow] [TESTS ...]
+    python benchmarks/line_coverage.py [--slow] [--jobs N] [TESTS ...]
 
 Without TESTS, each folder of tests/ and each file beside them is one process, and the processes are added up. Lines
 that run only in child processes, and lines of kernels that numba compiles, are not counted as run. The name is not
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,16 @@ IGNORED = r"if TYPE_CHECKING:|raise NotImplementedError|^\s*\.\.\.$"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slow", action="store_true", help="the slow tests too, as in a whole run")
+    parser.add_argument("--jobs", type=int, default=2, help="processes side by side")
     parser.add_argument("tests", nargs="*", help="files or folders of tests, by default all")
     options = parser.parse_args()
     tests = options.tests or all_tests()
     with tempfile.TemporaryDirectory() as folder:
         data = {**os.environ, "COVERAGE_FILE": str(Path(folder) / "coverage")}
         began = time.perf_counter()
-        failed = [each for each in tests if not passed(each, options.slow, data)]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            outcomes = list(pool.map(lambda each: passed(each, options.slow, data), tests))
+        failed = [each for each, well in zip(tests, outcomes, strict=True) if not well]
         subprocess.run([sys.executable, "-m", "coverage", "combine", "--quiet"], cwd=folder, env=data, check=True)
         content = report(folder, data)
     result = {
