@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from command_line import HEARING, USUAL
+from small_studies import SMALL, changed
 
 PATIENCE: Final = 300.0  # seconds, after which what waits is taken to hang
 # What differs from run to run, or follows from it; table.json has what the other tables of the paper say.
@@ -171,3 +172,117 @@ def _finished(folder: Path) -> Iterator[Path]:
     for file in folder.rglob("stages/[!.]*"):
         if file.suffix in (".npz", ".safetensors", ".json"):
             yield file
+
+
+# Every stage of it takes a tenth of a second or more.
+PLANNED: Final = changed(
+    ("points = 24, runs = 20", "points = 24, runs = 120000"),
+    ("points = 40, runs = 20", "budget = 2000000"),
+    ("points = 10, runs = 50", "points = 4000, runs = 50"),
+    ('normaliser = "constant"', ""),
+)
+NETWORK: Final = changed(
+    ("calibrate = { points = 40, runs = 20 }\ntest      = { points = 10, runs = 50 }\n", ""),
+    ('["svi-gp"]', '["svi-bnn"]'),
+    ("[learn.svi-gp]", "[learn.svi-bnn]"),
+    ("inducing = 8", "steps = 2000"),
+    ('[guarantee]\nnormaliser = "constant"\n', ""),
+)
+# Learners of one's own are taken to be slow: they are fitted in processes.
+SIDE_BY_SIDE: Final = changed(
+    ('["svi-gp"]', '["svi-gp", "own_learners:Pooled"]'),
+    ('gone = "F[0, 2] A == 0"', 'gone = "F[0, 2] A == 0"\nhalf = "F[0, 1] A <= 2"'),
+)
+STUDY: Final = ("run", "../study.toml", "-o", "result", "--workers", "2")
+PAPER: Final = (
+    *("paper", "a", "--share", "0.02", "--seeds", "1", "-l", "svi-gp,default"),
+    *("-o", "result", "--workers", "2"),
+)
+# A checkpoint after every block of steps, instead of one in ten seconds.
+OFTEN: Final = f"import sateen.learning.networks.training as training; training._CHECKPOINT_SECONDS = 0.0\n{HEARING}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command in a folder, and the study beside it, if it has one."""
+
+    command: tuple[str, ...] = STUDY
+    study: str = ""
+    start: str = HEARING
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When to kill: from a line of stderr, or from a file in the result, for a share of the stage; and whom."""
+
+    words: str
+    file: str = ""
+    to: str = "group"
+    at_once: bool = False
+
+
+WORK: Final = {
+    "study": Work(study=PLANNED),
+    "network": Work(study=NETWORK, start=OFTEN),
+    "side by side": Work(study=SIDE_BY_SIDE),
+    "paper": Work(PAPER),
+    "small study": Work(study=SMALL),
+    "paper, one process": Work((*PAPER[:-1], "1")),
+}
+
+
+class Bench:
+    """Runs of the commands, each in a folder of its own; the undisturbed ones are made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._whole: dict[str, tuple[Ended, dict[str, object], dict[str, float]]] = {}
+
+    def begin(self, name: str, folder: str, start: str = "", **environment: str) -> Command:
+        """Run a command in a folder under this name."""
+        work, path = WORK[name], self.folder / folder
+        path.mkdir(exist_ok=True)
+        (self.folder / "study.toml").write_text(work.study)
+        return Command(*work.command, start=("-c", start or work.start), folder=path, environment=environment)
+
+    def whole(self, name: str) -> tuple[Ended, dict[str, object], dict[str, float]]:
+        """An undisturbed run: how it ended, what it left, and how many seconds before its end each file was made."""
+        if name not in self._whole:
+            ended, now = self.begin(name, f"whole {name}").end(), time.time()
+            assert ended.code == 0, ended.err
+            result = self.folder / f"whole {name}" / "result"
+            ages = {file.name: now - file.stat().st_mtime for file in result.glob("*") if file.is_file()}
+            self._whole[name] = ended, contents(result), ages
+        return self._whole[name]
+
+    def stop(
+        self, name: str, moment: Moment, folder: str, share: float, number: signal.Signals = signal.SIGKILL
+    ) -> Ended:
+        """Kill a run after a share of the stage, or send it another signal."""
+        ended, _, ages = self.whole(name)
+        span = 0.0 if moment.at_once else ended.span(moment.words) if moment.words else ages[moment.file]
+        command, result = self.begin(name, folder), self.folder / folder / "result"
+        before = finished(result)
+
+        def has_come() -> bool:
+            if moment.file:
+                return any(file not in before for file in result.glob(moment.file))
+            return command.says(moment.words)
+
+        if command.until(has_come):
+            time.sleep(share * span)
+        command.send(number, to=moment.to)
+        stopped = command.end()
+        assert before.items() <= finished(result).items(), "a finished task was computed again"
+        return stopped
+
+    def check(self, name: str, folder: str) -> None:
+        """Run again, to the end: nothing is made twice, and there is what an undisturbed run leaves, and no more."""
+        result = self.folder / folder / "result"
+        kept = finished(result)
+        ended = self.begin(name, folder).end()
+        assert ended.code == 0, ended.err
+        assert kept.items() <= finished(result).items(), "a finished task was computed again"
+        found, wanted = contents(result), self.whole(name)[1]
+        assert found.keys() == wanted.keys()
+        assert [file for file in wanted if found[file] != wanted[file]] == []
