@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import sateen as st
-from fault_runs import Bench
+from fault_runs import Bench, finished
 from watchers import Watcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -75,3 +75,13 @@ def test_a_learning_process_that_is_killed_is_told_and_the_run_goes_on_later(ben
         "  run the same again with fewer workers: what is finished is kept"
     )
     bench.check("side by side", "worker")
+
+
+@pytest.mark.slow
+def test_a_learning_process_that_is_out_of_memory_is_told_and_what_is_finished_is_kept(bench: Bench) -> None:
+    ended = bench.begin("hungry", "hungry").end()
+    assert ended.code == 1
+    assert "Traceback" not in ended.err, ended.err
+    assert "SateenError: there is not enough memory to compute learn." in ended.err
+    assert "what is finished is kept" in ended.err
+    assert any("train.gone" in file.name for file in finished(bench.folder / "hungry"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -57,7 +58,12 @@ def test_ctrl_c_at_any_moment_says_how_to_go_on_and_nothing_is_lost(bench: Bench
 
 def test_ctrl_c_while_processes_start_is_one_message_and_no_traceback(bench: Bench) -> None:
     command = bench.begin("side by side", "start")
-    assert command.until(lambda: len(command.workers()) == 2)
+
+    def is_loading() -> bool:
+        maps = [Path(f"/proc/{worker}/maps") for worker in command.workers()]
+        return any("_multiarray_umath" in each.read_text() for each in maps if each.exists())  # of numpy
+
+    assert command.until(is_loading)
     command.send(signal.SIGINT, to="group")
     ended = command.end()
     assert (ended.code, "Traceback" in ended.err) == (130, False), ended.err

@@ -40,7 +40,7 @@ from pathlib import Path as FilePath
 from types import MappingProxyType, ModuleType
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
-from sateen.core.errors import SateenError
+from sateen.core.errors import SateenError, StoreError
 from sateen.core.fingerprints import fingerprint
 from sateen.core.interrupts import heeding_interrupts
 from sateen.core.progress import SILENT, Progress, working
@@ -110,7 +110,11 @@ class Task(Generic[_Value_co]):
     @property
     def finished(self) -> bool:
         """Whether its result is there."""
-        return self.file.exists() and all(file.exists() for file in self.extra)
+        try:
+            return self.file.exists() and all(file.exists() for file in self.extra)
+        except OSError as error:
+            why = f"{error.strerror or error}\n  allow it, or choose another folder"
+            raise StoreError(f"cannot read the folder {self.file.parent}: {why}") from None
 
     def value(self) -> _Value_co:
         """The result, read from the file; an error says how to recompute a damaged one."""
