@@ -23,7 +23,6 @@ from sateen.logic.parser import stl
 from sateen.model.model import Model
 
 RUNS = 20
-ROUNDED = Verdict.TRUE, 1.0
 
 
 def lanes(text: str, formula: str, **theta: float) -> int:
@@ -114,6 +113,30 @@ AGREED = {
         "F[0, 100] ((X == 0) U[0, 100] (X == 1))",
         1.0,
         1.0,
+    ),
+    "a delay that is undefined beyond the horizon": (
+        "species Y = 1, Z = 0\nY -> 0 @ k*Y\n0 -> Z @ 1",
+        "F[0, 0.5] Y/Y(t-1) > 2",
+        10.0,
+        0.0,
+    ),
+    "a detour beyond 2^53": (
+        "species A = 9007199254740990, B = 0\n0 -> 3 A @ k when B > 0\nA -> 0 @ k*min(A, 1) when A > 9007199254740980",
+        "F[0, 100] A == 9007199254740989",
+        1.0,
+        1.0,
+    ),
+    "many states within a tick": (
+        "species A = 0\n0 -> A @ k*1e25 when A < 50",
+        "F[0, 1] (A == 25 & F[0, 1] A == 50)",
+        1.0,
+        1.0,
+    ),
+    "a guard": (
+        "species A = 2\n0 -> 3 A @ 0.7 when A < 5 and A/k*k == A\n0 -> A @ 0",
+        "G[0, 5] A == 2",
+        49.0,
+        float(2 / 49.0 * 49.0 != 2),
     ),
     "a power": ("species X = 1\n0 -> X @ k when X < 9", "G[0,5] k^3*X == k*(k*k)*X", 0.3, 1.0),
 }

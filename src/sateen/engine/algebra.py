@@ -241,7 +241,13 @@ class _Writer:
         say("  place = 0")
         say("  inside = False")
         say(f"  n{out} = 0")
-        say("  while True:")
+        # What lies beyond the known, or the horizon, is not asked, and may be undefined.
+        horizon = self.formula.horizon
+        if math.isinf(horizon):
+            say("  furthest = last")
+        else:
+            say(f"  furthest = min(last, ({math.ceil(Decimal(repr(horizon)).scaleb(self.digits))} << (k + 1)) + 1)")
+        say("  while place <= furthest:")
         for index in range(len(lags)):
             say(f"    while i{index} + 1 < size and places[i{index} + 1] + d{index} <= place:")
             say(f"      i{index} += 1")
