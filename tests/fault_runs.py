@@ -11,11 +11,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from command_line import HEARING, USUAL
 from small_studies import SMALL, changed
@@ -132,6 +134,11 @@ class Command:
 def run(*arguments: object, **options: Any) -> Ended:
     """A command that nobody disturbs, to its end."""
     return Command(*arguments, **options).end()
+
+
+def every(values: Iterable[Any], *daily: Any) -> list[Any]:
+    """Values of a test's parameter, of which only those in `daily` are tried outside the nightly tests."""
+    return [each if each in daily else pytest.param(each, marks=pytest.mark.nightly) for each in values]
 
 
 def contents(folder: Path) -> dict[str, object]:

@@ -14,13 +14,36 @@ from typing import Final
 
 import pytest
 
-from fault_runs import PAPER, STUDY, Ended, contents, run
+from fault_runs import PAPER, STUDY, Ended, contents, every, run
 from small_studies import SMALL, changed
 
 IS_ROOT: Final = os.name == "posix" and os.geteuid() == 0
 WITHOUT_RIGHTS: Final = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if IS_ROOT else ()
 NOBODY: Final = 65534
 MODEL: Final = Path(__file__).resolve().parents[2] / "examples" / "birth_death.sateen"
+# Commands that write into the folder `result`, and what they say if they may not.
+SHUT: Final = {
+    "run": (STUDY, "StoreError: cannot write to the folder result: Permission denied\n  allow it, or choose another"),
+    "report": (("report", "result"), "InputError: cannot write result/report.html: Permission denied"),
+    "figures": (
+        ("report", "result", "-o", "page.html", "--figures", "result/figures"),
+        "InputError: cannot write figures to result/figures: Permission denied",
+    ),
+    "csv": (
+        ("simulate", str(MODEL), "--until", "5", "--csv", "result/run.csv"),
+        "InputError: cannot write result/run.csv: Permission denied",
+    ),
+    "paper": (PAPER, "StoreError: cannot write to the folder result/pieces: Permission denied"),
+}
+_STORE: Final = "StoreError: the store result/stages/runs.db cannot be"
+# Parts of a result, their mode if they cannot be read either, and what a run says.
+SHUT_PARTS: Final = [
+    ("stages", None, f"{_STORE} written\n  allow it"),
+    ("stages", 0, "StoreError: cannot read the folder result/stages: Permission denied\n  allow it"),
+    ("stages/runs.db", None, f"{_STORE} written\n  allow it"),
+    ("stages/runs.db", 0, f"{_STORE} opened\n  look at the permissions"),
+    (".lock", 0, "StoreError: cannot write to the folder result: Permission denied\n  allow it"),
+]
 
 pytestmark = [
     pytest.mark.slow,
@@ -74,26 +97,9 @@ def here(whole: Path, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (STUDY, "StoreError: cannot write to the folder result: Permission denied\n  allow it, or choose another"),
-        (("report", "result"), "InputError: cannot write result/report.html: Permission denied"),
-        (
-            ("report", "result", "-o", "page.html", "--figures", "result/figures"),
-            "cannot write figures to result/figures",
-        ),
-        (
-            ("simulate", str(MODEL), "--until", "5", "--csv", "result/run.csv"),
-            "InputError: cannot write result/run.csv: ",
-        ),
-        (PAPER, "StoreError: cannot write to the folder result/pieces: Permission denied"),
-    ],
-    ids=lambda value: value[0] if isinstance(value, tuple) else "",
-)
-def test_a_folder_of_another_is_told_and_left_as_it_is(
-    arguments: tuple[str, ...], said: str, here: Path, shut: Callable[..., None]
-) -> None:
+@pytest.mark.parametrize("name", every(SHUT, "run", "report"))
+def test_a_folder_of_another_is_told_and_left_as_it_is(name: str, here: Path, shut: Callable[..., None]) -> None:
+    arguments, said = SHUT[name]
     before = contents(here / "result")
     shut(here / "result")
     ended = as_another(*arguments, folder=here)
@@ -112,23 +118,11 @@ def test_what_may_be_read_can_be_reported_elsewhere_and_forecast(here: Path, shu
     assert (ended.code, ended.out.splitlines()[-1]) == (0, "nothing is left to simulate")
 
 
-@pytest.mark.parametrize(
-    ("name", "mode", "said"),
-    [
-        ("stages", None, "StoreError: the store result/stages/runs.db cannot be written\n  allow it"),
-        ("stages/runs.db", None, "StoreError: the store result/stages/runs.db cannot be written\n  allow it"),
-        (
-            "stages/runs.db",
-            0,
-            "StoreError: the store result/stages/runs.db cannot be opened\n  look at the permissions",
-        ),
-        ("stages", 0, "StoreError: cannot read the folder result/stages: Permission denied\n  allow it"),
-        (".lock", 0, "StoreError: cannot write to the folder result: Permission denied\n  allow it"),
-    ],
-)
+@pytest.mark.parametrize("case", every(SHUT_PARTS, *SHUT_PARTS[:2]))
 def test_a_part_of_the_folder_that_is_shut_is_told_and_all_is_well_once_it_is_open(
-    name: str, mode: int | None, said: str, here: Path, shut: Callable[..., None]
+    case: tuple[str, int | None, str], here: Path, shut: Callable[..., None]
 ) -> None:
+    name, mode, said = case
     file = here / "result" / name
     study = changed(("points = 10, runs = 50", "points = 10, runs = 60"))
     (here.parent / "study.toml").write_text(study)
@@ -143,7 +137,7 @@ def test_a_part_of_the_folder_that_is_shut_is_told_and_all_is_well_once_it_is_op
     assert done is None or done.code == 0, done
 
 
-@pytest.mark.parametrize("mode", [0o755, 0])
+@pytest.mark.parametrize("mode", every([0o755, 0], 0))
 def test_a_kernel_cache_of_another_costs_time_and_nothing_else(
     mode: int, whole: Path, tmp_path: Path, shut: Callable[..., None]
 ) -> None:

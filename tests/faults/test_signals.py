@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from fault_runs import Bench, Moment
+from fault_runs import Bench, Moment, every
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")]
 
@@ -31,14 +31,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("signals"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "study",
-        pytest.param("side by side", marks=pytest.mark.nightly),
-        pytest.param("paper", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("name", every(MOMENTS, "study"))
 def test_ctrl_c_at_any_moment_says_how_to_go_on_and_nothing_is_lost(bench: Bench, name: str) -> None:
     shares = np.random.default_rng([130, list(MOMENTS).index(name)]).uniform(0.0, 1.0, len(MOMENTS[name]))
     stopped = 0
@@ -70,7 +63,7 @@ def test_ctrl_c_while_processes_start_is_one_message_and_no_traceback(bench: Ben
     assert ended.err.splitlines()[-2:] == [HOW_TO_GO_ON["side by side"], "interrupted"]
 
 
-@pytest.mark.parametrize("name", ["study", pytest.param("side by side", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", every(["study", "side by side"], "study"))
 def test_sigterm_ends_all_processes_and_nothing_is_lost(bench: Bench, name: str) -> None:
     words = MOMENTS[name][-1]
     ended = bench.stop(name, Moment(words, to="main"), f"terminated {name}", 0.3, signal.SIGTERM)
