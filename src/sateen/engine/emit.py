@@ -260,7 +260,7 @@ _IMPORTS: Final = [
     "U = np.uint64",
     "FAR = 1 << 62",
 ]
-_OPTIONS: Final = "OPTIONS = dict(nogil=True, cache=True, error_model='numpy', fastmath={'contract', 'nsz'})"
+_OPTIONS: Final = "OPTIONS = dict(nogil=True, error_model='numpy', fastmath={'contract', 'nsz'})"
 # A threshold is computed in the loop and again in `settle`, and must come out the same: no products that sum at once.
 _SAME_BITS: Final = _OPTIONS.replace("'contract', ", "")
 
