@@ -33,31 +33,39 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps, loads
 
-from sateen.core.errors import InputError, SateenWarning
+from sateen.core.errors import InputError, SateenWarning, SimulationError
 from sateen.core.reading import opened
-from sateen.core.types import FloatArray
 from sateen.engine import runtime
 from sateen.engine.emit import ALGEBRA, KernelSource, kernel_source
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-_LARGEST_COEFFICIENT: Final = 1e200
 _MOST_BYTES: Final = 2**28  # of the machine code of a function
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel: `run` as `emit.py` describes it, and whether it checks rates and counts."""
+    """A compiled kernel: its function, and the source of that."""
 
-    run: Any
+    function: Any
     source: KernelSource
+
+    def run(self, *arguments: Any) -> Any:
+        """Runs, as `emit.py` describes them."""
+        try:
+            return self.function(*arguments)
+        except MemoryError:
+            raise SimulationError(
+                "the runs need more memory than there is\n"
+                "  use fewer workers, or make runs shorter with max_events or max_time; what is in a store is kept"
+            ) from None
 
     @property
     def is_cached(self) -> bool:
         """Whether its machine code is in memory or on disk already, so that the next call need not compile."""
-        if self.run.overloads:
+        if self.function.overloads:
             return True
         folder = _folder()
         files = folder.glob(f"{_name(self.source.text)}.run-*") if folder else ()
@@ -75,15 +83,6 @@ def kernel(
     """The kernel of a model and formulas, compiled on first use."""
     source = kernel_source(model, formulas, checked=checked, population=population, record=record)
     return Kernel(load_source(source.text).run, source)
-
-
-def needs_checks(source: KernelSource, values: dict[str, FloatArray]) -> bool:
-    """Whether, under these parameters and constants, a rate might be negative or infinite after all."""
-    for coefficient in source.coefficients:
-        factor = np.asarray(coefficient.evaluate(values))
-        if not np.all((factor >= 0.0) & (factor <= _LARGEST_COEFFICIENT)):
-            return True
-    return False
 
 
 def cache_directory() -> FilePath:
