@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sateen.core.errors import InputError, SateenWarning
+from sateen.core.errors import InputError, SateenWarning, SimulationError
 from sateen.engine import kernel as kernels
-from sateen.engine.kernel import kernel, load_source
+from sateen.engine.emit import kernel_source
+from sateen.engine.kernel import Kernel, kernel, load_source
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 
@@ -307,6 +308,14 @@ def test_the_switch_counts_when_a_kernel_is_loaded(monkeypatch: pytest.MonkeyPat
         load_source(DOUBLE)
 
 
+def test_runs_that_need_too_much_memory_are_an_error_that_says_what_next() -> None:
+    text = "import numpy as np\nfrom numba import njit\n@njit\ndef run(n):\n  return np.empty(n).size\n"
+    greedy = Kernel(load_source(text).run, kernel_source(Model.parse("species X = 1\nX -> 0 @ X"), ()))
+    assert greedy.run(3) == 3
+    with pytest.raises(SimulationError, match="need more memory than there is\n  use fewer workers"):
+        greedy.run(2**50)
+
+
 # What is said beforehand.
 
 
@@ -316,7 +325,7 @@ def test_a_damaged_kernel_is_said_to_need_compiling(tmp_path: FilePath, monkeypa
     program = COUNT.replace("G[0, 1] ", "")
     assert run_python(program, tmp_path).stdout.startswith("False")
     mine = kernel(Model.parse("species X = 5\nX -> 0 @ d * X"), (stl("F[0, 2] X == 0"),))
-    mine.run.overloads.clear()  # other tests may have called it
+    mine.function.overloads.clear()  # other tests may have called it
     assert mine.is_cached
     (file,) = tmp_path.glob("*.run-*")
     file.write_bytes(file.read_bytes()[:-1])

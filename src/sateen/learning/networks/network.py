@@ -190,7 +190,12 @@ def arithmetic(device: Device, precision: Precision, *, forgiving: bool = False)
     place = _place(device, forgiving)
     wide, exactly = jax.enable_x64(precision == "float64"), jax.default_matmul_precision("highest")
     with wide, exactly, jax.default_device(place), jax.disable_jit(False):
-        yield
+        try:
+            yield
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise MemoryError(f"JAX has too little memory: {error}") from None
 
 
 def _place(device: Device, forgiving: bool) -> jax.Device:
