@@ -69,6 +69,14 @@ def test_a_folder_that_is_made_is_open_to_nobody_else(folder: FilePath) -> None:
     assert only_file(folder).stat().st_mode & 0o777 == 0o600
 
 
+@POSIX
+def test_what_is_wrong_with_the_folder_is_said_once(folder: FilePath) -> None:
+    folder.chmod(0o777)
+    with pytest.warns(SateenWarning) as told:
+        assert compiled(DOUBLE) == compiled(DOUBLE) == 1
+    assert len(told) == 1
+
+
 def test_a_folder_that_was_deleted_is_made_again(folder: FilePath) -> None:
     only_file(folder).unlink()
     folder.rmdir()
@@ -147,7 +155,7 @@ def test_what_is_no_file_is_not_waited_for(folder: FilePath) -> None:
 def test_a_folder_that_others_can_write_to_is_left_alone(folder: FilePath, mode: int) -> None:
     folder.chmod(mode)
     before = only_file(folder).read_bytes()
-    with pytest.warns(SateenWarning, match=r"can be written to by other users\n  .*chmod go-w .* SATEEN_CACHE_DIR"):
+    with pytest.warns(SateenWarning, match=r"written to by other users \(chmod go-w .*\n  .*SATEEN_CACHE_DIR"):
         assert compiled(DOUBLE) == 1
     assert only_file(folder).read_bytes() == before
     folder.chmod(0o755)
@@ -210,6 +218,15 @@ def test_where_there_can_be_no_folder_kernels_are_not_kept(tmp_path: FilePath, m
         with pytest.warns(SateenWarning, match="are not kept, because the folder .* cannot be used"):
             assert compiled(DOUBLE) == 1
     assert (tmp_path / "file").read_text() == "no folder"
+
+
+def test_without_a_home_kernels_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> FilePath:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(kernels, "cache_directory", lost)
+    with pytest.warns(SateenWarning, match=r"cannot be used \(Could not determine home directory"):
+        assert compiled(DOUBLE) == 1
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes to read-only folders")

@@ -162,20 +162,19 @@ class _MachineCode(NullCache):
 
 def _folder() -> FilePath | None:
     """The cache directory, made if it is missing; None, with a warning, where others could put code into it."""
-    folder = cache_directory()
+    folder = FilePath("~")
     try:
+        folder = cache_directory()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         link, status = folder.lstat(), folder.stat()
-    except OSError as error:
-        _warn_that_nothing_is_kept(folder, f"cannot be used ({error.strerror})")
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
+        _warn_that_nothing_is_kept(folder, f"cannot be used ({getattr(error, 'strerror', error)})")
         return None
     if not (_is_ours(link) and _is_ours(status)):
         _warn_that_nothing_is_kept(folder, "belongs to another user")
         return None
     if _is_open(status):
-        _warn_that_nothing_is_kept(
-            folder, "can be written to by other users", f"take that from them (chmod go-w {folder})"
-        )
+        _warn_that_nothing_is_kept(folder, f"can be written to by other users (chmod go-w {folder} forbids it)")
         return None
     return folder
 
@@ -188,10 +187,11 @@ def _is_open(status: os.stat_result) -> bool:
     return sys.platform != "win32" and bool(status.st_mode & _WRITABLE_BY_OTHERS)
 
 
-def _warn_that_nothing_is_kept(folder: FilePath, why: str, remedy: str = "allow it") -> None:
+@cache
+def _warn_that_nothing_is_kept(folder: FilePath, why: str) -> None:
     message = (
         f"compiled kernels are not kept, because the folder {folder} {why}\n"
-        f"  {remedy}, or set SATEEN_CACHE_DIR to a folder of your own; until then every process compiles again"
+        "  mend that, or set SATEEN_CACHE_DIR to a folder of your own; until then every process compiles again"
     )
     warnings.warn(message, SateenWarning, stacklevel=2)
 
