@@ -23,7 +23,6 @@ from sateen.logic.parser import stl
 from sateen.model.model import Model
 
 RUNS = 20
-ROUNDED = Verdict.TRUE, 1.0
 
 
 def lanes(text: str, formula: str, **theta: float) -> int:
@@ -57,6 +56,12 @@ def test_a_count_that_reaches_2_to_the_53_is_an_error_everywhere(text: str, form
     for way in ways:
         with pytest.raises(SimulationError, match=r"X .*counts are exact only below 2\^53"):
             way()
+
+
+def test_the_last_state_that_max_events_allows_is_checked_too() -> None:
+    model = Model.parse("species A = 2 in [0, 4]\ng: A := A + 3 @ 1")
+    with pytest.raises(SimulationError, match=r"A becomes 5 at time .*: it needs a whole number from 0 to 4"):
+        replay(model, until=50, seed=1, max_events=1)
 
 
 def test_a_run_that_passes_max_population_first_is_undecided() -> None:
@@ -114,6 +119,30 @@ AGREED = {
         "F[0, 100] ((X == 0) U[0, 100] (X == 1))",
         1.0,
         1.0,
+    ),
+    "a delay that is undefined beyond the horizon": (
+        "species Y = 1, Z = 0\nY -> 0 @ k*Y\n0 -> Z @ 1",
+        "F[0, 0.5] Y/Y(t-1) > 2",
+        10.0,
+        0.0,
+    ),
+    "a detour beyond 2^53": (
+        "species A = 9007199254740990, B = 0\n0 -> 3 A @ k when B > 0\nA -> 0 @ k*min(A, 1) when A > 9007199254740980",
+        "F[0, 100] A == 9007199254740989",
+        1.0,
+        1.0,
+    ),
+    "many states within a tick": (
+        "species A = 0\n0 -> A @ k*1e25 when A < 50",
+        "F[0, 1] (A == 25 & F[0, 1] A == 50)",
+        1.0,
+        1.0,
+    ),
+    "a guard": (
+        "species A = 2\n0 -> 3 A @ 0.7 when A < 5 and A/k*k == A\n0 -> A @ 0",
+        "G[0, 5] A == 2",
+        49.0,
+        float(2 / 49.0 * 49.0 != 2),
     ),
     "a power": ("species X = 1\n0 -> X @ k when X < 9", "G[0,5] k^3*X == k*(k*k)*X", 0.3, 1.0),
 }

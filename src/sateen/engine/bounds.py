@@ -96,8 +96,10 @@ def largest_count(model: Model, values: Mapping[str, FloatArray], max_events: in
         for event in model.events:
             reaches = [_reach(value, known, values) for name, value in event.update if name == variable.name]
             start, rounds_step = _grown(start, rounds_step, reaches)
+    # A jump adds the differences between the changes of the transitions, one after the other, and may go that far.
+    detour = 2 * sum(abs(change) for transition in model.transitions for change in transition.change.values())
     # An instant has two sides, each with its rounds; time 0 is one more.
-    return start + (max_events + 1) * (step + 2 * (MOST_ROUNDS + 1) * rounds_step)
+    return start + detour + (max_events + 1) * (step + 2 * (MOST_ROUNDS + 1) * rounds_step)
 
 
 def _is_safe(rate: SafeRate, values: Mapping[str, FloatArray], largest: float) -> bool:

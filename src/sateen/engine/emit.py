@@ -195,11 +195,13 @@ def _moves(lanes: Lanes, say: Callable[[str], None]) -> None:
     for name in lanes.tracked:
         value = lanes.local(Name(name))
         changes = [transition.change.get(name, 0) for transition in transitions]
-        moved = value + (f" + {float(changes[0])!r}" if any(changes[:1]) else "")
+        moved = f" + {float(changes[0])!r}" if any(changes[:1]) else ""
         for j in range(1, len(transitions)):
             if step := changes[j] - changes[j - 1]:
                 times = "" if abs(step) == 1 else f"{float(abs(step))!r} * "
                 moved += f" {'+' if step > 0 else '-'} {times}m{j - 1}"
+        # Summed first, the changes stay exact also beside a count near 2^53.
+        moved = f"{value} + (0.0{moved})" if moved and lanes.checked else value + moved
         for j, transition in enumerate(transitions):
             for assigned, expression in transition.update:
                 if assigned == name:
