@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from sateen.core.errors import FormulaError, InputError, nearest
-from sateen.core.text import number_text
+from sateen.core.text import number_text, shown
 from sateen.language.expression import Boolean, Expression, Operation, number
 from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of, pointed
 from sateen.language.prism_syntax import Defined, Kind, Term
@@ -178,7 +178,7 @@ class _Reader:
                 raise InputError(f"there is no constant {name} to be given here" + (f"; {hint}" if hint else ""))
             if constant != self.scope.values[name]:
                 was = number_text(self.scope.values[name])
-                raise InputError(f"the constant {name} is {constant} here, but the model was read with {was}")
+                raise InputError(f"the constant {name} is {shown(constant)} here, but the model was read with {was}")
 
     def _ready(self, term: Term) -> bool:
         """Whether every constant of the file that a term reads has its value."""

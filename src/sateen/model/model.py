@@ -19,12 +19,13 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
-from sateen.core.text import number_text
+from sateen.core.text import finite, number_text, shown
 from sateen.language.expression import COMPARISONS, RESERVED, Expression, Name, Operation, Value, in_order, is_condition
 from sateen.model.checks import consumption_faults
 from sateen.model.readers import READERS, load_model, save_model
 
 CLOCK: Final = "time"  # the name under which triggers read the time
+MOST_MOLECULES: Final = 10**9  # of a species in one reaction
 _RESERVED: Final = RESERVED | {
     *("when", "in", "initially", "mass_action"),
     *("species", "real", "constant", "parameter", "event"),
@@ -96,6 +97,12 @@ class Transition:
     produced: tuple[tuple[str, int], ...] = ()
     update: tuple[tuple[str, Expression], ...] = ()
     guard: Expression | None = None
+
+    def __post_init__(self) -> None:
+        for name, count in (*self.consumed, *self.produced):
+            if count > MOST_MOLECULES:
+                message = f"{count:,} {name} take part in {self.name or 'a reaction'}"
+                raise ModelError(message, remedy=f"at most {MOST_MOLECULES:,} of a species can")
 
     @property
     def change(self) -> dict[str, int]:
@@ -249,8 +256,8 @@ class Model:
         for name, value in given.items():
             if name not in known:
                 raise MissingValueError(self._unknown(name, known))
-            if not math.isfinite(value):
-                raise InputError(f"the parameter {name} is {value}; it must be a finite number")
+            if finite(value) is None:
+                raise InputError(f"the parameter {name} is {shown(value)}; it must be a finite number")
         values: dict[str, float] = {}
         for parameter in self.parameters:
             chosen = given.get(parameter.name, parameter.default)

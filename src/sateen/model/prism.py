@@ -24,7 +24,7 @@ from sateen.language.grammar import Mistake, pointed
 from sateen.language.prism_syntax import Kind, Term
 from sateen.language.prism_types import Scope, Typed, check_kind
 from sateen.model.checks import negative_by_sign
-from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
+from sateen.model.model import MOST_MOLECULES, Constant, Model, Parameter, Transition, names_read, new_name
 from sateen.model.prism_names import Copy, Names
 from sateen.model.prism_text import Assigned, Command, Program, Update, parse_program
 from sateen.model.readers import ModelReader, read_file
@@ -288,7 +288,7 @@ def _change(name: str, value: Expression, fixed: Mapping[str, float]) -> int | N
         case _:
             literal = literal_value(value)
             added = literal - fixed[name] if literal is not None and name in fixed else None
-    return None if added is None else int(added)
+    return None if added is None or abs(added) > MOST_MOLECULES else int(added)
 
 
 def _named(labelled: Sequence[tuple[str, Transition]], actions: set[str]) -> tuple[Transition, ...]:
