@@ -425,6 +425,8 @@ HOSTILE = {
     "a bound of 19,000 digits": "F[0, " + "9" * 19_000 + "] x > 0",
     "a name of 19,000 characters": "x" * 19_000 + " > 0",
     "a bound of 19,000 characters": "F[0, " + "x" * 19_000 + "] x > 0",
+    "a name of 19,000 characters in a wrong place": "x" * 19_000 + " y > 0",
+    "a number of 19,000 digits before a name": "x > " + "1" * 19_000 + "a",
     "19,999 backquotes": "`" * 19_999,
     "five megabytes": "x > 0 & " * 600_000 + "x > 0",
     "five megabytes of spaces": " " * 5_000_000,

@@ -222,9 +222,10 @@ def test_what_is_not_ascii_stands_in_comments_and_strings_only(place):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
-def test_a_text_on_which_the_library_never_ends_is_refused():
+@pytest.mark.parametrize("text", ["A -> ; k*A; A = 1; k = a + 0notnot.5", "model inner(x)\n p: inner(y)\nend"])
+def test_a_text_on_which_the_library_crashes_or_never_ends_is_refused(text):
     with pytest.raises(st.ModelError, match="crashes or does not end"):
-        read_antimony("A -> ; k*A; A = 1; k = a + 0notnot.5")
+        read_antimony(text)
 
 
 def test_names_may_end_in_import():

@@ -154,14 +154,16 @@ class _Reader:
 
     def close(self) -> None:
         """Works out constants and labels, once all are declared, and refuses values that nothing asks for."""
-        while ready := [each for each in self.defined if self._ready(each[2])]:
+        reads = {name: {each for each in _names(value) if each in self.kinds} for _, name, value in self.defined}
+        while ready := [each for each in self.defined if reads[each[1]] <= self.values.keys()]:
             for item, name, value in ready:
                 with pointed(self.text, FormulaError, item.start), suppress(_WithoutValue):
                     # Where it reads a constant without a value it has none either: an error of what uses it.
                     made = typed(value, self._lookup)
                     check_kind(name, self.kinds[name], made, value)
                     self.values[name] = self._value(made, value, f"the constant {name}")
-            self.defined = [each for each in self.defined if each not in ready]
+            done = {name for _, name, _ in ready}
+            self.defined = [each for each in self.defined if each[1] not in done]
         for name, (item, condition) in self.conditions.items():
             with pointed(self.text, FormulaError, item.start):
                 try:
@@ -179,10 +181,6 @@ class _Reader:
             if constant != self.scope.values[name]:
                 was = number_text(self.scope.values[name])
                 raise InputError(f"the constant {name} is {shown(constant)} here, but the model was read with {was}")
-
-    def _ready(self, term: Term) -> bool:
-        """Whether every constant of the file that a term reads has its value."""
-        return all(name in self.values for name in _names(term) if name in self.kinds)
 
     def property(self, name: str, item: Item) -> Property:
         """The property that an item asks about; FormulaError if it is none of those supported."""

@@ -231,7 +231,7 @@ def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, st
         return "t stands only in delays", "X(t-1) is the value of X one time unit earlier; a species called t is `t`"
     if previous == "_T":
         return "delays look backwards", "X(t-1) is the value of X one time unit earlier"
-    if (called := re.search(r"(\w+)\s*\(\s*$", text[:position])) and called[1] not in FORMULA_RESERVED:
+    if (called := re.search(r"\b(\w+)\s*\(\s*$", text[:position])) and called[1] not in FORMULA_RESERVED:
         return f"{called[1]} is not a function or an operator", "operators are F, G and U; a delay is X(t-1)"
     if kind == "INF":
         return "inf stands only in windows such as [5, inf)", "a species called inf is `inf`"

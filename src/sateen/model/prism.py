@@ -128,10 +128,11 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
             raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
         labels[label.name] = names.condition(label.value, None, "a label is a condition")
     undefined = [name for name in names.constants if name not in names.definitions]
+    kept = set(model.names)
     opened: dict[str, tuple[Kind, Expression | None]] = {
         name: (names.constants[name].kind, names.definitions.get(name))
         for name in (*undefined, *names.definitions)
-        if name not in model.names
+        if name not in kept
     }
     starts = [Operation("==", (Name(variable.name), variable.initial)) for variable in names.variables]
     return Scope(

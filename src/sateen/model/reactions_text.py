@@ -19,12 +19,12 @@ from sateen.model.model import MOST_MOLECULES
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
 _LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
-_TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
+_TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*(?:\*\s*)?)?({NAME})\s*")
 _TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
 WHEN: Final = re.compile(r"\bwhen\b")  # between a rate and its guard, or assignments and their trigger
-_INITIALLY: Final = re.compile(r"\binitially\b\s*(\w*)\s*$")
+_INITIALLY: Final = re.compile(r"\binitially\b(?:\s+(\w+))?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Piece:
     def sides(self) -> tuple[Piece, Piece]:
         """What stands left and right of the arrow of a reaction."""
         masked = self.masked()
-        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
+        if strange := re.search(r"<-+>?|<=+>?|(?<!=)=+>|(?<!-)--+>", masked):
             arrow = strange[0]
             remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
             self.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
