@@ -23,8 +23,8 @@ from sateen.language.expression import Boolean, Expression, Name, Number, Operat
 from sateen.language.grammar import Mistake, pointed
 from sateen.language.prism_syntax import Kind, Term
 from sateen.language.prism_types import Scope, Typed, check_kind
-from sateen.model.checks import negative_by_sign
-from sateen.model.model import MOST_MOLECULES, Constant, Model, Parameter, Transition, names_read, new_name
+from sateen.model.checks import MOST_MOLECULES, negative_by_sign
+from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
 from sateen.model.prism_names import Copy, Names
 from sateen.model.prism_text import Assigned, Command, Program, Update, parse_program
 from sateen.model.readers import ModelReader, read_file

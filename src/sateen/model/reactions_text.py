@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
 from sateen.language.grammar import legible, parse_condition, parse_expression, pointed
-from sateen.model.model import MOST_MOLECULES
+from sateen.model.checks import MOST_MOLECULES
 
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each

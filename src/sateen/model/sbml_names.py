@@ -17,7 +17,8 @@ from sateen.core.errors import ModelError
 from sateen.core.text import number_text
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation, number
 from sateen.language.grammar import Mistake
-from sateen.model.model import MOST_MOLECULES, new_name
+from sateen.model.checks import MOST_MOLECULES
+from sateen.model.model import new_name
 from sateen.model.sbml_math import SBML_TIME, Element, Functions, as_number, children_of, library
 
 ById: TypeAlias = Mapping[str, Element]
