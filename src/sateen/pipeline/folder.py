@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Final, Generic, TypeVar
 
-from sateen.core.errors import InputError, Interrupted, StoreError
+from sateen.core.errors import InputError, Interrupted, SateenError, StoreError
 from sateen.core.fingerprints import fingerprint, plain_json
 from sateen.files.atomic import write_text
 
@@ -153,6 +153,11 @@ class ResultFolder:
             yield
         except OSError as error:
             raise StoreError(f"cannot write {file}: {error.strerror or error}\n  {_REMEDY}") from None
+        except MemoryError as error:
+            raise SateenError(
+                f"there is not enough memory to compute {file.name}: {str(error) or 'no more could be had'}\n"
+                f"  what is finished is kept; {self.again} with fewer workers, or where there is more memory"
+            ) from None
         except InputError as error:
             if not isinstance(error.__cause__, OSError):
                 raise
