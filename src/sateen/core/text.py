@@ -7,8 +7,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
+from numbers import Real
+from typing import Final
 
 from sateen.core.errors import InputError
+
+_SHOWN: Final = 60  # characters of a value in a message
 
 
 def number_text(value: float) -> str:
@@ -16,6 +20,32 @@ def number_text(value: float) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def finite(value: object) -> float | None:
+    """The number that a value is; None where it is no number, or not a finite one.
+
+    >>> finite(3), finite(10**400), finite("3")
+    (3.0, None, None)
+    """
+    try:
+        result = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return None
+    return result if math.isfinite(result) else None
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: as Python writes it, and not longer than a line.
+
+    >>> shown("a"), shown(10**10_000)
+    ("'a'", 'a number of too many digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no more than some thousand digits
+        return "a number of too many digits"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def values_text(values: Mapping[str, float]) -> str:
