@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from numbers import Real
@@ -13,6 +13,9 @@ from typing import Final
 from sateen.core.errors import InputError
 
 _SHOWN: Final = 60  # characters of a value in a message
+_SHOWN_NAMES: Final = 20  # in a message
+_LONGEST_NAME: Final = 60  # characters of a name in a message
+_MOST_COLUMNS: Final = 10_000  # of a table in CSV text
 
 
 def number_text(value: float) -> str:
@@ -51,6 +54,16 @@ def shown(value: object) -> str:
 def values_text(values: Mapping[str, float]) -> str:
     """Names with their values, as messages show a state or parameters: `S = 95, I = 5`."""
     return ", ".join(f"{name} = {number_text(value)}" for name, value in values.items())
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Names as a message lists them: of many, or of very long ones, only so much as can be read.
+
+    >>> names_text(["beta", "gamma"])
+    'beta, gamma'
+    """
+    shown = ", ".join(name[:_LONGEST_NAME] for name in names[:_SHOWN_NAMES])
+    return f"{shown}, … ({len(names):,} in all)" if len(names) > _SHOWN_NAMES else shown
 
 
 def percent(share: float | None) -> str:
@@ -93,19 +106,23 @@ def html_table(caption: str, header: Iterable[str], rows: Iterable[Iterable[str]
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """A table in CSV text: the names of its columns, its rows, the line each stands in, and the comments."""
+    """A table in CSV text: the names of its columns, its rows as they are read, and the comments that came before.
+
+    A row goes with the line it stands in; `line` is that of the header. Once all rows are read, `comments` has all.
+    """
 
     names: list[str]
-    rows: list[list[str]]
-    lines: list[int]  # the first is the header's
+    line: int
+    rows: Iterator[tuple[int, list[str]]]
     comments: list[str]  # without their marks
 
 
 def read_csv_table(text: Iterable[str], error: type[InputError] = InputError) -> CsvTable:
     """Read a table from lines of CSV text, in which lines that begin with # are comments and empty ones are skipped.
 
-    >>> read_csv_table(["# end: 3", "time, S", "0, 7"])
-    CsvTable(names=['time', 'S'], rows=[['0', '7']], lines=[2, 3], comments=['end: 3'])
+    >>> table = read_csv_table(["# end: 3", "time, S", "0, 7"])
+    >>> table.names, table.line, list(table.rows), table.comments
+    (['time', 'S'], 2, [(3, ['0', '7'])], ['end: 3'])
     """
     line_now = 0  # where the reader is
     comments: list[str] = []
@@ -121,10 +138,13 @@ def read_csv_table(text: Iterable[str], error: type[InputError] = InputError) ->
 
     reader = csv.reader(table(), skipinitialspace=True, strict=True)
     names = [name.strip() for name in next(reader, [])]
-    rows, lines = [], [line_now]
-    for row in reader:
-        if len(row) != len(names):
-            raise error(f"line {line_now}: {len(row)} values under {len(names)} columns ({', '.join(names)})")
-        rows.append(row)
-        lines.append(line_now)
-    return CsvTable(names, rows, lines, comments)
+    if len(names) > _MOST_COLUMNS:
+        raise error(f"line {line_now}: the table has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for row in reader:
+            if len(row) != len(names):
+                raise error(f"line {line_now}: {len(row)} values under {len(names)} columns ({names_text(names)})")
+            yield line_now, row
+
+    return CsvTable(names, line_now, rows(), comments)
