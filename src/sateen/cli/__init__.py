@@ -14,6 +14,8 @@ from typing import IO, Final
 import click
 
 from sateen.cli.options import as_option
+from sateen.cli.output import say_code
+from sateen.core.code import watching_code
 from sateen.core.errors import InputError, SateenError, nearest
 from sateen.core.registry import Registry
 from sateen.core.version import VERSION
@@ -58,7 +60,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with watching_code(say_code):
+                return super().invoke(ctx)
         except InputError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
             words = error.worded(lambda name, value: as_option(command, name, value))
