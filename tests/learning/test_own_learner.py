@@ -390,3 +390,8 @@ def test_beta_quantiles_have_their_limits(mean: float, std: float, wanted: list[
 def test_it_learns(tmp_path: Path) -> None:
     points = PLANE.uniform(300, seed=99)
     assert np.sqrt(np.mean((straight().predict(points).mean - wave(points)) ** 2)) < 0.3
+
+
+def test_how_long_a_fit_took_is_known_whatever_it_returns() -> None:
+    assert straight().record.seconds >= 0
+    assert bare().record.seconds >= 0
