@@ -32,6 +32,7 @@ from sateen.sampling.ledger import Ledger
 from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
+_MOST_COUNT: Final = 2**53  # up to which all counts are exact
 _MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points
@@ -219,8 +220,8 @@ class _Order:
                 )
             return BlackBox(self.model, self.formulas, self.points.space, self.seed)
         most = self.max_population
-        if most is not None and not (_whole(most) and most >= 0):
-            raise InputError(f"max_population is a count, not {most!r}")
+        if most is not None and not (_whole(most) and 0 <= most <= _MOST_COUNT):
+            raise InputError(f"max_population is a count up to 2^53, not {most!r}")
         space = self.points.space
         typical = {name: each.low if isinstance(each, Range) else each for name, each in space.parameters}
         values = self.model.values(typical)  # an error if a name is unknown, or a value missing

@@ -26,6 +26,8 @@ from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 Source: TypeAlias = Model | Code
 _Study = TypeVar("_Study", bound=StudySpec)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")  # part of the names of files
+_MOST_PROPERTIES: Final = 1000
+_MOST_POINTS: Final = 10**8  # of a stage
 _MOST_RUNS: Final = 10**15  # of a stage, which no machine can make
 
 
@@ -43,7 +45,7 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
     if train is None:
         toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
     learners, settings = _learners(toml)
-    calibration = _calibration(toml)
+    calibration = _calibration(toml, space)
     return kind(
         name=about.name,
         seed=about.seed,
@@ -148,6 +150,8 @@ def _properties(toml: StudyFile, model: Source, space: Space) -> dict[str, Formu
     given = toml.section("property")
     if not given:
         toml.fail(("property",), "there is no property", 'add one: dies_out = "(I > 0) U[100, 120] (I == 0)"')
+    if len(given) > _MOST_PROPERTIES:
+        toml.fail(("property",), f"there are {len(given):,} properties, and at most {_MOST_PROPERTIES:,} are read")
     return {name: _formula(toml, model, space, name, value) for name, value in given.items()}
 
 
@@ -190,21 +194,27 @@ def _design(toml: StudyFile, space: Space, part: str) -> Design | None:
         toml.fail(("observe", part, "design"), "no parameter varies, so there is no grid", "take design = 'uniform'")
     if design.design == "grid" and design.points < 2:
         toml.fail(("observe", part, "points"), "a grid has both ends of each range, so at least 2 points per axis")
-    if design.total(space) > _MOST_RUNS:
-        toml.fail(("observe", part), f"{design.total(space):.3g} runs are more than any machine makes; take fewer")
+    _check_size(toml, part, design, space)
     return design
+
+
+def _check_size(toml: StudyFile, part: str, design: Design, space: Space) -> None:
+    if design.total(space) > _MOST_RUNS:
+        toml.fail(("observe", part), f"more than {_MOST_RUNS:.0e} runs, which no machine makes; take fewer")
+    if design.size(space) > _MOST_POINTS:
+        toml.fail(("observe", part), f"more than {_MOST_POINTS:,} points, which no memory holds; take fewer")
 
 
 def _caps(toml: StudyFile, model: Source) -> dict[str, int | float]:
     table = toml.read(CapsTable, "observe")
     names = ("max_events", "max_time", "max_population")
-    caps = {name: value for name in names if (value := getattr(table, name)) is not None}
+    caps = {name: value for name in names if (value := getattr(table, name)) not in (None, math.inf)}
     if caps and not isinstance(model, Model):
         toml.fail(("observe", next(iter(caps))), "this is for models; a callable ends its own runs")
     return caps
 
 
-def _calibration(toml: StudyFile) -> Calibration | None:
+def _calibration(toml: StudyFile, space: Space) -> Calibration | None:
     path = ("observe", "calibrate")
     if not toml.has(*path):
         return None
@@ -213,6 +223,10 @@ def _calibration(toml: StudyFile) -> Calibration | None:
     if given not in (["budget"], ["width"], ["points", "runs"]):
         remedy = "give one of { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"
         toml.fail(path, "how much may it cost?", remedy)
+    if cost.budget is not None and cost.budget > _MOST_RUNS:
+        toml.fail((*path, "budget"), f"more than {_MOST_RUNS:.0e} runs, which no machine makes; take fewer")
+    if cost.design is not None:
+        _check_size(toml, "calibrate", cost.design, space)
     return cost
 
 

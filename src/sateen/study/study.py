@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sateen.study.result import Result
     from sateen.study.stages import Forecast
 
-_MOST_BYTES: Final = 2**20  # of a study file
+_MOST_BYTES: Final = 2**18  # of a study file
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,6 +56,8 @@ class Study(StudySpec):
     @classmethod
     def parse(cls, text: str, *, file: File | None = None) -> Study:
         """The study in a TOML text; `file` is where it stands, beside which others are looked for."""
+        if len(text) > _MOST_BYTES:
+            raise InputError(f"a study of {len(text):,} characters; at most {_MOST_BYTES:,} are read")
         return read_study(cls, text, None if file is None else FilePath(file))
 
     def run(
