@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -16,14 +15,12 @@ from sateen.cli.options import JSON, NO_CODE, PLOT, pairs, written
 from sateen.cli.output import draw, say, shortened, show, writing
 from sateen.cli.sources import load_learned, reading
 from sateen.core.errors import InputError
-from sateen.core.reading import read_text
 from sateen.core.text import percent, read_csv_table
 
 if TYPE_CHECKING:
     from sateen.core.types import FloatArray
 
 _MOST_POINTS: Final = 10_000_000
-_MOST_BYTES: Final = 2**28  # of a table of points
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 
 
@@ -115,12 +112,11 @@ def _where(
 def _columns_in(file: str, space: st.Space) -> dict[str, list[float]] | list[dict[str, float]]:
     """The columns of a table that are parameters. The other columns are named, for a name may be misspelt."""
     known = dict(space.parameters)
-    with reading(file):
-        text = read_text(file, _MOST_BYTES)
-    try:
-        table = read_csv_table(io.StringIO(text, newline=""))
-    except (csv.Error, InputError) as error:
-        raise InputError(f"{file} is no table: {error}") from None
+    with reading(file), open(file, encoding="utf-8-sig", newline="") as stream:
+        try:
+            table = read_csv_table(stream)
+        except (UnicodeDecodeError, csv.Error, InputError) as error:
+            raise InputError(f"{file} is no table: {error}") from None
     if missing := [name for name in space.names if name not in table.names]:
         raise InputError(f"{file} has no column {missing[0]}; its columns are {', '.join(table.names) or 'not there'}")
     if others := [name for name in table.names if name not in known]:
