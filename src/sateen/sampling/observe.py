@@ -25,6 +25,7 @@ from sateen.core.space import Points, Range, Space
 from sateen.core.threads import processors
 from sateen.core.types import File
 from sateen.core.version import VERSION
+from sateen.language.expression import LARGEST_WHOLE
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.campaign import FIRST_SIZE, Campaign, Pace
@@ -32,7 +33,6 @@ from sateen.sampling.ledger import Ledger
 from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
-_MOST_COUNT: Final = 2**53  # up to which all counts are exact
 _MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points
@@ -220,8 +220,10 @@ class _Order:
                 )
             return BlackBox(self.model, self.formulas, self.points.space, self.seed)
         most = self.max_population
-        if most is not None and not (_whole(most) and 0 <= most <= _MOST_COUNT):
-            raise InputError(f"max_population is a count up to 2^53, not {most!r}")
+        if most is not None and not (_whole(most) and 0 <= most < LARGEST_WHOLE):
+            raise InputError(
+                f"{{max_population}} is a count, from 0 to 2^53 - 1, not {most!r}", argument="max_population"
+            )
         space = self.points.space
         typical = {name: each.low if isinstance(each, Range) else each for name, each in space.parameters}
         values = self.model.values(typical)  # an error if a name is unknown, or a value missing
