@@ -75,7 +75,7 @@ class CapsTable:
     calibrate: object = None
     max_events: Annotated[int, Meta(ge=1, le=10**12)] | None = None
     max_time: Annotated[float, Meta(gt=0)] | None = None
-    max_population: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    max_population: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
