@@ -106,16 +106,20 @@ def load_format(name: str) -> Any:
     return TEXTS[name] if name in TEXTS else formats()[name]
 
 
-def case_data(name: str, case: int, prepared: Any) -> bytes:
-    """The input of a case."""
-    return load_format(name).mutate(Random(f"{name} {case}"), prepared)
+def case_data(name: str, case: int | str, prepared: Any) -> bytes:
+    """The input of a case: a number, `large how`, or the name of a file in the corpus."""
+    chosen = load_format(name)
+    if isinstance(case, int):
+        return chosen.mutate(Random(f"{name} {case}"), prepared)
+    kind, _, how = case.partition(" ")
+    return chosen.large[how](prepared) if kind == "large" else (CORPUS / name / case).read_bytes()
 
 
 def fuzz_case(name: str, case: int | str) -> None:
-    """Run one case in this process, and raise AssertionError if it goes wrong; a text names a file of the corpus."""
+    """Run one case in this process, and raise AssertionError if it goes wrong."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         prepared = load_format(name).prepare(Path(folder))
-        data = (CORPUS / name / case).read_bytes() if isinstance(case, str) else case_data(name, case, prepared)
+        data = case_data(name, case, prepared)
         complaint = judged(name, data, prepared, Path(folder))[1]
         assert complaint is None, f'fuzz_case("{name}", {case!r}): {complaint}\n{data[:2000]!r}'
 
@@ -224,7 +228,7 @@ def _serve(name: str, folder: Path, most_seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for case in cases:
-        data = (CORPUS / name / case).read_bytes() if isinstance(case, str) else case_data(name, case, prepared)
+        data = case_data(name, case, prepared)
         Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
         began, quiet = time.process_time(), os.fstat(noise).st_size
         signal.setitimer(signal.ITIMER_PROF, most_seconds)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import traceback
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -28,7 +28,7 @@ class Format:
     folder)` reads it with `folder` for its files, and raises Broken if what it read is not right.
 
     `in_ci` is how many cases CI runs. `warm` is what `read` is called with first, so that all it needs is loaded.
-    Errors about a file must have its `name`.
+    Errors about a file must have its `name`. `large` makes inputs of nearly ten megabytes, by name.
     """
 
     prepare: Callable[[Path], Any]
@@ -37,6 +37,7 @@ class Format:
     in_ci: int
     warm: Callable[[Any], bytes]
     name: str = ""
+    large: Mapping[str, Callable[[Any], bytes]] = field(default_factory=dict)
 
 
 def complaint_about(error: BaseException, name: str) -> str | None:

@@ -370,3 +370,40 @@ OF_KIND: Final[dict[str, tuple[Mutator, ...]]] = {
     "toml": (change_toml,) * 6,
     "csv": (change_csv,) * 6,
 }
+
+
+# Of size.
+
+
+LARGE: Final = 9_500_000  # bytes
+SWELLERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "lines": lambda data: data + (data.rstrip(b"\n").rpartition(b"\n")[2] + b"\n") * (LARGE // 20),
+    "whole": lambda data: data * (LARGE // len(data)),
+    "digits": lambda data: data + b"9" * LARGE,
+    "letters": lambda data: b"a" * LARGE + data,
+    "brackets": lambda data: data + b"(" * LARGE,
+    "square": lambda data: data + b"[],".join([b"x = ["] + [b""] * (LARGE // 3)),
+    "quotes": lambda data: data + b'"' * LARGE,
+    "spaces": lambda data: data + b" " * LARGE + data,
+    "newlines": lambda data: b"\n" * LARGE + data,
+    "commas": lambda data: data + b"," * LARGE,
+    "comments": lambda data: b"# x\n" * (LARGE // 4) + data,
+    "elements": lambda data: data.replace(b"</sbml>", b"<a/>" * (LARGE // 4) + b"</sbml>"),
+    "nothing": lambda data: b"\0" * LARGE,
+}
+
+
+def swollen(how: str, seeds: Sequence[bytes]) -> bytes:
+    """The first of the seeds made large, but under ten megabytes."""
+    return SWELLERS[how](seeds[0])[:LARGE]
+
+
+LARGE_JSON: Final[dict[str, Callable[[], str]]] = {
+    "lists": lambda: f"[{'[],' * (LARGE // 3)}[]]",
+    "objects": lambda: f"[{'{},' * (LARGE // 3)}[]]",
+    "numbers": lambda: f"[{'1.5,' * (LARGE // 4)}1]",
+    "keys": lambda: f"{{{','.join(f'{chr(34)}{key}{chr(34)}:0' for key in range(LARGE // 11))}}}",
+    "text": lambda: f'"{"x" * LARGE}"',
+    "depth": lambda: "[" * (LARGE // 2) + "]" * (LARGE // 2),
+    "digits": lambda: "9" * LARGE,
+}

@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -22,7 +23,7 @@ import numpy as np
 
 import sateen as st
 from fuzz.judging import SECRET, Broken, Format, promise
-from fuzz.mutators import json_text, spoilt_json
+from fuzz.mutators import LARGE_JSON, json_text, spoilt_json
 from fuzz.texts import check_observations
 from known_functions import LINE, PLANE, observed
 from small_studies import SMALL
@@ -98,14 +99,14 @@ def _unpacked(folder: Path) -> Archives:
     return found
 
 
-def packed(words: dict[str, Any], content: Any, arrays: dict[str, Any]) -> bytes:
-    """An archive with a right checksum, whatever is in it."""
+def packed(words: dict[str, Any], text: str, arrays: dict[str, Any]) -> bytes:
+    """An archive with a right checksum, whatever is in it; `text` is its content as JSON."""
     from safetensors.numpy import save
 
     from sateen.core.fingerprints import checksum
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    full = {**words, "content": json_text(content)}
+    full = {**words, "content": text}
     stored = save(arrays, metadata={**full, "checksum": checksum(full, arrays)})
     start = 8 + int.from_bytes(stored[:8], "little")
     header = json.dumps(json.loads(stored[8:start]), sort_keys=True, separators=(",", ":")).encode()
@@ -198,7 +199,8 @@ def read_archive(data: bytes, archives: dict[str, Any], folder: Path) -> None:
             words = {**words, edit[0]: edit[1] if isinstance(edit[1], str) else json_text(edit[1])}
     file = folder / ARCHIVE
     try:
-        stored = packed(words, content, arrays)
+        large = [LARGE_JSON[edit[0]]() for what, *edit in edits if what == "large"]
+        stored = packed(words, large[0] if large else json_text(content), arrays)
     except (UnicodeEncodeError, RecursionError):  # no archive can have it
         return
     for what, *edit in edits:
@@ -306,7 +308,9 @@ def mutate_store(rng: Random, prepared: tuple[bytes, st.Observations]) -> bytes:
 def _row_edited(content: bytes, what: str, edit: list[Any]) -> bytes:
     """A row with other words or counts, packed as the store packs it."""
     text, _, table = zlib.decompress(content).partition(b"\n")
-    if what == "words":
+    if what == "large":
+        text = LARGE_JSON[edit[0]]().encode()
+    elif what == "words":
         text = json_text(with_edit(json.loads(text), *edit)).encode()
     elif what == "text":
         text = edit[0].encode()
@@ -423,7 +427,9 @@ def read_result(data: bytes, pristine: Path, folder: Path) -> None:
         file = where / files[name]
         if what in ("json", "raw") and not (file.is_file() and not file.is_symlink()):
             continue
-        if what == "json":
+        if what == "large":
+            file.write_text(LARGE_JSON[edit[0]]())
+        elif what == "json":
             try:
                 file.write_text(json_text(with_edit(edits_of(file.read_bytes()), *edit)))
             except (ValueError, UnicodeEncodeError, RecursionError):
@@ -548,10 +554,21 @@ def _seed_of_archives(archives: Archives) -> bytes:
     return case_of([["seed", next(iter(archives))]])
 
 
+def _large(*edits: list[Any]) -> dict[str, Callable[[Any], bytes]]:
+    """The edits, each followed by the way in which it makes something large."""
+    return {
+        f"{edits[-1][-1]} {how}": lambda _, how=how: case_of([*edits[:-1], [*edits[-1], how]])  # type: ignore[misc]
+        for how in LARGE_JSON
+    }
+
+
+LARGE_ARCHIVES: Final = _large(["seed", "observations"], ["large"])
+LARGE_ROWS: Final = _large(["large", 0])
+LARGE_RESULTS: Final = {**_large(["large", "result.json"]), **_large(["large", "provenance.json"])}
 SAVED: Final[dict[str, Format]] = {
-    "archive": Format(prepare_archives, mutate_archive, read_archive, 400, _seed_of_archives, ARCHIVE),
+    "archive": Format(prepare_archives, mutate_archive, read_archive, 400, _seed_of_archives, ARCHIVE, LARGE_ARCHIVES),
     "networks": Format(prepare_networks, mutate_archive, read_archive, 0, _seed_of_archives, ARCHIVE),
-    "store": Format(prepare_store, mutate_store, read_store, 150, _untouched, STORE),
-    "result": Format(prepare_result, mutate_result, read_result, 150, _untouched, RESULT),
+    "store": Format(prepare_store, mutate_store, read_store, 150, _untouched, STORE, LARGE_ROWS),
+    "result": Format(prepare_result, mutate_result, read_result, 150, _untouched, RESULT, LARGE_RESULTS),
     "kernel": Format(prepare_kernel, mutate_kernel, read_kernel, 2, _untouched),
 }

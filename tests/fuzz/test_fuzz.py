@@ -40,6 +40,13 @@ def test_what_once_failed_is_read_or_refused_in_plain_words(name: str, tmp_path:
     assert not tally.complaints, tally.report(name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in FORMATS if FORMATS[name].large])
+def test_inputs_of_nearly_ten_megabytes_take_little_memory(name: str, tmp_path: Path) -> None:
+    tally = fuzz(name, [f"large {how}" for how in FORMATS[name].large], tmp_path, seconds=60)
+    assert not tally.complaints, tally.report(name)
+
+
 @pytest.mark.parametrize("name", [name for name in IN_CI if name != "kernel"])
 def test_what_is_spoilt_was_right_before(name: str, tmp_path: Path) -> None:
     prepared = load_format(name).prepare(tmp_path)

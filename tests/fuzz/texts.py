@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -11,7 +12,7 @@ from zlib import crc32
 
 import sateen as st
 from fuzz.judging import SECRET, Format, promise
-from fuzz.mutators import spoilt
+from fuzz.mutators import SWELLERS, spoilt, swollen
 from sateen.language.grammar import parse_condition, parse_expression
 from sateen.logic.csl import read_properties
 from sateen.model.model import Model
@@ -74,6 +75,7 @@ def text_format(
         in_ci,
         lambda seeds: seeds[0],
         suffix and f"{CASE}{suffix}",
+        {how: partial(swollen, how) for how in SWELLERS},
     )
 
 
