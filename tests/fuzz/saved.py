@@ -446,11 +446,11 @@ def read_result(data: bytes, pristine: Path, folder: Path) -> None:
                 file.mkdir()
             elif what == "pipe":
                 os.mkfifo(file)
-    trusted = "rehash" not in [each[0] for each in edits] and _same(where, pristine, files["provenance.json"])
-    touched = [name for name, file in files.items() if not _same(where, pristine, file)]
+    hashed = "rehash" not in [each[0] for each in edits] and _same(where, pristine, files["provenance.json"])
+    changed = [name for name in _used(pristine) if not _same(where, pristine, Path(name))]
     result = st.Result.load(where)
-    if trusted and (wrong := [name for name in touched if name.endswith((".json", ".safetensors"))]):
-        raise Broken(f"a result was read although {wrong[0].partition('/')[0]} is not as it was written")
+    if hashed and changed:
+        raise Broken(f"a result was read although {changed[0].partition('/')[0]} is not as it was written")
     repr(result)
     result._repr_html_()
     for each in result.properties.values():
@@ -460,6 +460,13 @@ def read_result(data: bytes, pristine: Path, folder: Path) -> None:
     promise(isinstance(result.model, str), "a result with a wrong model")
     promise(all(isinstance(each, float | int) for each in result.seconds.values()), "seconds that are no numbers")
     promise(all(isinstance(each, str) for each in result.stages.values()), "states that are no words")
+
+
+def _used(pristine: Path) -> list[str]:
+    """The files that a result is read from, beside its provenance."""
+    content = json.loads((pristine / "result.json").read_bytes())
+    stages = [file for each in content["properties"].values() for file in each["files"].values()]
+    return ["result.json", *(f"stages/{file}" for file in stages)]
 
 
 def _same(where: Path, pristine: Path, file: Path) -> bool:

@@ -137,7 +137,7 @@ def read_study(data: bytes, folder: Path) -> None:
     study = st.Study.load(written(data, folder, ".toml"))
     repr(study)
     study._repr_html_()
-    json.dumps(study.content(), allow_nan=False)
+    json.dumps(study.content())
     json.dumps(study.question(), allow_nan=False)
 
 
