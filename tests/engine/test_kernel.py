@@ -19,7 +19,7 @@ import lanes_by_hand
 from lane_checks import FUEL, LITTLE, MUCH
 from sateen.engine import kernel as kernels
 from sateen.engine.emit import kernel_source
-from sateen.engine.kernel import cache_directory, load_source, needs_checks
+from sateen.engine.kernel import cache_directory, load_source
 from sateen.engine.run import replay
 from sateen.engine.runtime import mixed
 from sateen.logic.parser import stl
@@ -61,15 +61,14 @@ def test_names_that_look_like_the_kernels_own_are_kept_apart_from_them() -> None
 
 @pytest.mark.parametrize("case", [sir, phosphorelay, lacz], ids=["sir", "phosphorelay", "lacz"])
 def test_mass_action_needs_no_checks_while_running(case) -> None:
-    source = kernel_source(case.model(), (stl("F[0, 5] true"),))
+    model = case.model()
+    source = kernel_source(model, (stl("F[0, 5] true"),))
     assert FAULT not in source.text
-    values = {name: np.array([value]) for name, value in case.model().values().items()}
-    assert not needs_checks(source, values)
-    name = case.model().parameters[0].name
-    assert needs_checks(source, {**values, name: np.array([-0.1])})
-    assert needs_checks(source, {**values, name: np.array([0.1, math.inf])})
-    assert needs_checks(source, {**values, name: np.array([math.nan])})
-    assert needs_checks(source, {**values, name: np.array([1e220])})
+    values = {name: np.array([value]) for name, value in model.values().items()}
+    assert not source.unchecked.may_fail(model, values, 1_000_000)
+    name = model.parameters[0].name
+    for wrong in ([-0.1], [0.1, math.inf], [math.nan], [1e289]):
+        assert source.unchecked.may_fail(model, {**values, name: np.array(wrong)}, 1_000_000)
     assert FAULT in kernel_source(case.model(), (stl("F[0, 5] true"),), checked=True).text
 
 
@@ -88,8 +87,9 @@ def test_rates_whose_form_proves_nothing_are_checked(reaction: str) -> None:
 
 
 def test_a_difference_is_checked_for_the_coefficient_below_zero() -> None:
-    source = kernel_source(Model.parse("species X = 1\n0 -> X @ k - X"), (stl("F[0, 5] X > 9"),))
-    assert needs_checks(source, {"k": np.array([100.0])})
+    model = Model.parse("species X = 1\n0 -> X @ k - X")
+    source = kernel_source(model, (stl("F[0, 5] X > 9"),))
+    assert source.unchecked.may_fail(model, {"k": np.array([100.0])}, 1000)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_regrouping_divides_by_zero_as_the_plain_expression_does(text: str, zero
 def test_sums_of_products_of_counts_are_safe_but_for_their_coefficients(text: str, coefficients: list[str]) -> None:
     form = safe_rate(parse_expression(text), MOVING, MOVING)
     assert form is not None
-    assert [str(each) for each in form] == coefficients
+    assert [str(each) for each, _ in form] == coefficients
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_safe_rate_with_good_coefficients_is_finite_and_not_negative(
     rate = parse_expression(" + ".join(terms))
     form = safe_rate(rate, MOVING, MOVING)
     assert form is not None
-    assert all(0 <= float(each.evaluate(values)) <= 1e200 for each in form)
+    assert all(0 <= float(each.evaluate(values)) <= 1e200 for each, _ in form)
     for zero in ((), ("S",), ("I",), ("S", "I", "R")):
         here = {**values, **dict.fromkeys(zero, 0.0)}
         assert 0 <= float(rate.evaluate(here)) < math.inf

@@ -216,7 +216,7 @@ def test_a_guard_that_does_not_hold_keeps_the_rate_from_being_asked() -> None:
 
 def test_a_count_below_0_is_an_error_that_names_the_reaction() -> None:
     falling = bare("2", consumed=(("x", 1),), produced=())
-    with pytest.raises(SimulationError, match=r"^jump takes x to -1 at time .*, from x = 0\n"):
+    with pytest.raises(SimulationError, match=r"^jump takes x to -1 at time .*, from x = 0: it needs a whole"):
         simulate(falling, until=1000, seed=1)
 
 

@@ -111,10 +111,12 @@ class _Writer:
             "@njit(**OPTIONS)",
             f"def verdict_{order}(F, l, book, size, time, places, sets):",
             *self._ticks(),
+            # A tick is coarser than a double near time 0; states that last less than a tick are seen all the same.
             "  for i in range(size):",
-            "    places[i] = 2 * np.int64(book[i, 0] * scale)",
+            "    later = i > 0 and book[i, 0] > book[i - 1, 0]",
+            "    places[i] = max(2 * np.int64(book[i, 0] * scale), places[i - 1] + 2 if later else 0)",
             f"  final = {'time == inf' if math.isinf(horizon) else f'time > {horizon!r}'}",
-            "  last = FAR if final else 2 * np.int64(time * scale) - 1",
+            "  last = FAR if final else max(2 * np.int64(time * scale) - 1, places[size - 1] + 1)",
             f"  hope = {call.format('final', 'np.bool_(True)')}",
             "  if hope == 2:",
             "    return -2.0",
@@ -239,7 +241,13 @@ class _Writer:
         say("  place = 0")
         say("  inside = False")
         say(f"  n{out} = 0")
-        say("  while True:")
+        # What lies beyond the known, or the horizon, is not asked, and may be undefined.
+        horizon = self.formula.horizon
+        if math.isinf(horizon):
+            say("  furthest = last")
+        else:
+            say(f"  furthest = min(last, ({math.ceil(Decimal(repr(horizon)).scaleb(self.digits))} << (k + 1)) + 1)")
+        say("  while place <= furthest:")
         for index in range(len(lags)):
             say(f"    while i{index} + 1 < size and places[i{index} + 1] + d{index} <= place:")
             say(f"      i{index} += 1")

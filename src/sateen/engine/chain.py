@@ -277,16 +277,18 @@ class _Explorer:
             row, column = np.argwhere(outside)[0]
             raise SimulationError(
                 f"{transition.name} takes {species[column]} to {number_text(after[row, column])} from "
-                f"{shown(self.model, rows[row], self.values)}\n"
+                f"{shown(self.model, rows[row], self.values)}: "
+                f"{self.model.variables[column].refusal(after[row, column])}\n"
                 f"  its rate, or a guard, should stop it before: {transition.rate}"
             )
         return after if self.settle is None else self.settle(rows, after)
 
     def _outside(self, rows: FloatArray) -> BoolArray:
         """Which values no variable can have."""
-        low = np.array([-math.inf if each.low is None else each.low for each in self.model.variables])
-        high = np.array([math.inf if each.high is None else each.high for each in self.model.variables])
-        return np.asarray(~((low <= rows) & (rows <= high) & np.isfinite(rows)))
+        outside = np.empty(rows.shape, dtype=np.bool_)
+        for column, variable in enumerate(self.model.variables):
+            outside[:, column] = ~variable.allows(rows[:, column])
+        return outside
 
     def _check_rate(self, transition: Transition, rate: FloatArray, rows: FloatArray) -> None:
         wrong = ~((rate >= 0) & (rate < math.inf))

@@ -17,26 +17,28 @@ from functools import cache
 from typing import Final
 
 from sateen.engine.algebra import algebra_source
+from sateen.engine.bounds import Unchecked
 from sateen.engine.emit_tail import capped_wait, event_tail, log_tail, ringing, sets_shape, settle_source, tail
+from sateen.engine.events import TINY
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.questions import Operator
-from sateen.language.expression import Expression, Name
+from sateen.language.expression import LARGEST_WHOLE, Name
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
+_RESOLUTION: Final = 2.0**-52  # of a double
+_LAST_TIME: Final = 1e307  # of the next jump, where there is one: an infinite time means that there is none
 REASONS: Final = ("max_events", "max_time", "max_population")  # why a run may stay undecided
 ALGEBRA: Final = "sateen_algebra"  # the name under which generated source finds the compiled algebra
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """Generated source; the fixed factors that must be within [0, 1e200] for it to be safe without checks; and the
-    time beyond which it cannot decide.
-    """
+    """Generated source, what it does not check, and the time beyond which it cannot decide."""
 
     text: str
-    coefficients: tuple[Expression, ...]
+    unchecked: Unchecked
     last_time: float
 
 
@@ -51,8 +53,8 @@ def kernel_source(
 ) -> KernelSource:
     """The kernel of `model` that decides `formulas` on the same trajectories.
 
-    `checked` tests rates and counts at every event (where their form does not prove them good); `population` stops
-    at a count above `max_population`; `record` keeps every state of a single trajectory.
+    `checked` tests all rates and counts at every event, even where their form is safe under most parameters;
+    `population` stops at a count above `max_population`; `record` keeps every state of a single trajectory.
     """
     lanes = Lanes(model, formulas, checked, population, record)
     # In this order: what each part mentions gets a slot, and the head needs to know how many there are.
@@ -62,11 +64,11 @@ def kernel_source(
     rare = tail(lanes)
     result = "np.empty((0, 0)), 0.0, 0" if record else "events"
     calls = [f"from {ALGEBRA} import {', '.join(intervals.__all__)}"] if lanes.nested else []
-    options = _SAME_BITS if model.events else _OPTIONS
+    options = _OPTIONS if lanes.contracts else _SAME_BITS
     text = "\n".join(
         [*_IMPORTS, options, *calls, *functions, "", *_head(lanes), *rare, *body, f"  return {result}", ""]
     )
-    return KernelSource(text, lanes.coefficients, lanes.logged.last_time)
+    return KernelSource(text, lanes.unchecked, lanes.logged.last_time)
 
 
 def _vector(lanes: Lanes) -> list[str]:
@@ -79,7 +81,12 @@ def _vector(lanes: Lanes) -> list[str]:
     last = f"a{len(lanes.model.transitions) - 1}" if lanes.model.transitions else "0.0"
     say(f"      t = {lanes.slot('t')}")
     say(_random(LANES))
-    say(f"      tn = t + wait / {last}")
+    say(f"      wait = wait / {last} if {last} > 0.0 else inf")
+    # Every state lasts, if only for as long as a double can tell: else it would not be seen.
+    say(f"      least = t * {_RESOLUTION!r} + {TINY!r}")
+    say("      tn = t + (wait if wait > least else least)")
+    if lanes.endless:
+        say(f"      tn = {_LAST_TIME!r} if (tn > {_LAST_TIME!r}) & ({last} > 0.0) else tn")
     if events:
         capped_wait(lanes, say)
     say(f"      u = pick * {last}")
@@ -112,7 +119,7 @@ def _vector(lanes: Lanes) -> list[str]:
 
 def _rates(lanes: Lanes, say: Callable[[str], None]) -> None:
     for j, transition in enumerate(lanes.model.transitions):
-        rate = lanes.moving.source(transition.rate)
+        rate = lanes.rates.source(transition.rate)
         if transition.guard is not None:
             rate = f"({rate} if {lanes.moving.source(transition.guard)} else 0.0)"
         if lanes.checks and j in lanes.doubted_rates:
@@ -132,6 +139,10 @@ def _doubts(lanes: Lanes, total: str) -> str:
         # Written so that NaN is doubted too.
         doubts += [] if variable.low is None else [f"(not ({value} >= {float(variable.low)!r}))"]
         doubts += [] if variable.high is None else [f"(not ({value} <= {float(variable.high)!r}))"]
+        if variable.whole and lanes.may_be_broken(variable):
+            doubts.append(f"(floor({value}) != {value})")
+        if variable.whole and lanes.checked:
+            doubts.append(f"(not (abs({value}) < {float(LARGEST_WHOLE)!r}))")
     for side in lanes.doubted_sides:
         source = lanes.moving.source(side)
         doubts.append(f"({source} != {source})")
@@ -162,20 +173,17 @@ def _verdicts(lanes: Lanes, say: Callable[[str], None]) -> list[str]:
 
 
 def _segment(lanes: Lanes, operator: Operator) -> tuple[str, str]:
-    """When the segment [t, tn) makes an operator true, and else false. Undecided means that t is within b.
-
-    A segment of no length is not seen: of tied jumps the last one wins.
-    """
-    right = f"{lanes.moving.source(operator.right)} & (tn > t)"
+    """When the segment [t, tn) makes an operator true, and else false. Undecided means that t is within b."""
+    right = lanes.moving.source(operator.right)
     if operator.window is None:
-        return f"({right})", "(tn > t)"
+        return f"({right})", "True"
     low, high = operator.window.low, operator.window.high
     hits = [right] if low == 0 else [right, f"(tn > {low!r})"]
     misses = ["(tn == inf)" if math.isinf(high) else f"(tn > {high!r})"]
     if operator.left is not None:
         left = lanes.moving.source(operator.left)
         hits += [] if low == 0 else [f"({left} | (t >= {low!r}))"]
-        misses.append(f"((not {left}) & (tn > t))")
+        misses.append(f"(not {left})")
     return "(" + " & ".join(hits) + ")", "(" + " | ".join(misses) + ")"
 
 
@@ -187,11 +195,13 @@ def _moves(lanes: Lanes, say: Callable[[str], None]) -> None:
     for name in lanes.tracked:
         value = lanes.local(Name(name))
         changes = [transition.change.get(name, 0) for transition in transitions]
-        moved = value + (f" + {float(changes[0])!r}" if any(changes[:1]) else "")
+        moved = f" + {float(changes[0])!r}" if any(changes[:1]) else ""
         for j in range(1, len(transitions)):
             if step := changes[j] - changes[j - 1]:
                 times = "" if abs(step) == 1 else f"{float(abs(step))!r} * "
                 moved += f" {'+' if step > 0 else '-'} {times}m{j - 1}"
+        # Summed first, the changes stay exact also beside a count near 2^53.
+        moved = f"{value} + (0.0{moved})" if moved and lanes.checked else value + moved
         for j, transition in enumerate(transitions):
             for assigned, expression in transition.update:
                 if assigned == name:
@@ -255,13 +265,13 @@ _IMPORTS: Final = [
     '"""A kernel that sateen generated; it may be deleted, and is then generated again."""',
     "import numpy as np",
     "from numba import njit",
-    "from numpy import ceil, exp, floor, inf, log, sqrt",
+    "from numpy import ceil, exp, floor, inf, log, maximum, minimum, rint, sqrt",
     "from sateen.engine.runtime import as_bits, as_double, mixed",
     "U = np.uint64",
     "FAR = 1 << 62",
 ]
 _OPTIONS: Final = "OPTIONS = dict(nogil=True, cache=True, error_model='numpy', fastmath={'contract', 'nsz'})"
-# A threshold is computed in the loop and again in `settle`, and must come out the same: no products that sum at once.
+# Products are rounded before they are summed, as numpy does it: where comparisons must not turn on the last bit.
 _SAME_BITS: Final = _OPTIONS.replace("'contract', ", "")
 
 # log(1 + f) = f q(f) for f in [sqrt(1/2) - 1, sqrt(2) - 1]: q interpolated at Chebyshev's points, relative error 8e-14.

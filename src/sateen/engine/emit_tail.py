@@ -13,8 +13,7 @@ from typing import Final
 
 from sateen.engine.events import MOST_ROUNDS, TINY
 from sateen.engine.lanes import LANES, Lanes
-from sateen.engine.rates import Moving
-from sateen.language.expression import Delayed, Expression, Name, Spelling, is_condition
+from sateen.language.expression import LARGEST_WHOLE, Delayed, Expression, Name, Spelling, is_condition
 from sateen.model.model import CLOCK, Variable
 
 # An early verdict is looked for when it costs little beside the events since the last look.
@@ -124,14 +123,14 @@ def _trigger(lanes: Lanes, trigger: Expression, spell: Spelling, clock: str) -> 
     def with_clock(leaf: Name | Delayed) -> str:
         return clock if leaf.name == CLOCK else spell(leaf)
 
-    return Moving(lanes.counts | {CLOCK}, with_clock, lanes.fixed).source(trigger)
+    return lanes.as_spelt(with_clock, frozenset({CLOCK})).source(trigger)
 
 
 def _allowed(variable: Variable, value: str) -> str:
     """Whether a variable can have a value; written so that what is no number fails."""
     allowed = [f"({value} - {value} == 0.0)"]
     if variable.whole:
-        allowed.append(f"(floor({value}) == {value})")
+        allowed += [f"(floor({value}) == {value})", f"(abs({value}) < {float(LARGEST_WHOLE)!r})"]
     allowed += [] if variable.low is None else [f"({value} >= {float(variable.low)!r})"]
     allowed += [] if variable.high is None else [f"({value} <= {float(variable.high)!r})"]
     return " & ".join(allowed)
@@ -281,7 +280,7 @@ def _fill(lanes: Lanes) -> list[str]:
         lines.append(f"n{index} = {constant.value.emit(lanes.parameter)}")
     for name in lanes.tracked:
         initial = lanes.variable(name).initial.emit(lanes.parameter)
-        initial = f"floor({initial} + 0.5)" if lanes.variable(name).whole else initial
+        initial = f"rint({initial})" if lanes.variable(name).whole else initial
         lines.append(f"{lanes.slot('X_' + name)} = {initial}")
     for expression, part in lanes.fixed_parts.items():
         source = expression.emit(lanes.parameter)

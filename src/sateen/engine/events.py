@@ -124,7 +124,7 @@ def blamed(
             variable = model.variables[model.species.index(name)]
             if not variable.allows(np.float64(value)):
                 message = f"the event {event.name} takes {name} to {number_text(value)}{where}"
-                return SimulationError(f"{message}\n  it sets it to {expression}, and {name} needs {variable.needs}")
+                return SimulationError(f"{message}: {variable.refusal(value)}\n  the event sets it to {expression}")
     names = " and ".join(event.name for event in ringing)
     return SimulationError(
         f"events set each other off without end{where}: after {MOST_ROUNDS:,} rounds {names} would fire again\n"

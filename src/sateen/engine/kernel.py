@@ -26,14 +26,11 @@ import llvmlite  # type: ignore[import-untyped]
 import numba
 import numpy as np
 
-from sateen.core.types import FloatArray
 from sateen.engine import runtime
 from sateen.engine.emit import ALGEBRA, KernelSource, kernel_source
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
-
-_LARGEST_COEFFICIENT = 1e200
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +57,6 @@ def kernel(
     """The kernel of a model and formulas, compiled on first use."""
     source = kernel_source(model, formulas, checked=checked, population=population, record=record)
     return Kernel(load_source(source.text).run, source)
-
-
-def needs_checks(source: KernelSource, values: dict[str, FloatArray]) -> bool:
-    """Whether, under these parameters and constants, a rate might be negative or infinite after all."""
-    for coefficient in source.coefficients:
-        factor = np.asarray(coefficient.evaluate(values))
-        if not np.all((factor >= 0.0) & (factor <= _LARGEST_COEFFICIENT)):
-            return True
-    return False
 
 
 def cache_directory() -> FilePath:

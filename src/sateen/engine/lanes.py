@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from sateen.core.errors import FormulaError
 from sateen.engine.algebra import Logged
+from sateen.engine.bounds import Unchecked, is_whole
 from sateen.engine.questions import Operator, flat, present_atoms
-from sateen.engine.rates import Moving, safe_rate
+from sateen.engine.rates import Moving, is_partial, safe_rate
 from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling, in_order, is_condition
 from sateen.logic.formula import Formula
 from sateen.model.checks import consumption_fault
 from sateen.model.model import Model, Variable
 
 LANES: Final = 16
-_PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
 
 
 class Lanes:
@@ -26,24 +28,27 @@ class Lanes:
     ) -> None:
         self.model = model
         self.formulas = () if record else formulas  # a record decides nothing, but fails where they would
+        self.checked = checked
         self.population = population
         self.record = record
         self.slots: dict[str, int] = {}
         self.fixed_parts: dict[Expression, str] = {}
         self.counts = frozenset(model.species)
-        self.moving = Moving(self.counts, self.local, self.fixed)
+        self.moving = self.as_spelt(self.local)
+        self.rates = replace(self.moving, regroups=True)
         self.operators: list[Operator] = []  # of all flat formulas
         self.verdicts = [flat(formula, self.operators) for formula in self.formulas]
         self.nested = [index for index, verdict in enumerate(self.verdicts) if verdict is None]
         self.logged = Logged(tuple(self.formulas[index] for index in self.nested))
         trusted = frozenset(variable.name for variable in model.variables if self._is_count(variable))
         safe = [safe_rate(transition.rate, self.counts, trusted) for transition in model.transitions]
-        self.coefficients = tuple(each for form in safe if form for each in form)
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
         # Delayed sides are checked with their log.
         present = [side for formula in formulas for atom in present_atoms(formula) for side in atom.operands]
-        self.doubted_sides = [side for side in present if _partial(side)]
+        self.doubted_sides = [side for side in present if checked or is_partial(side)]
+        trusted_sides = [side for side in (*present, *_compared(model, formulas)) if not is_partial(side)]
+        self.unchecked = Unchecked(tuple(form for form in safe if form), tuple(dict.fromkeys(trusted_sides)))
         self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides or model.events)
         self.tracked = self._tracked()
 
@@ -104,9 +109,28 @@ class Lanes:
             raise FormulaError(f"{leaf.name} is neither a species nor a parameter of the model")
         return f"k{parameters.index(leaf.name)}"
 
+    def as_spelt(self, spell: Spelling, clock: frozenset[str] = frozenset()) -> Moving:
+        """Emits expressions over counts, and perhaps the clock, that `spell` spells, such as those in the log."""
+        return Moving(self.counts | clock, spell, self.fixed, careful=self.checked)
+
     def atom_source(self, expression: Expression, spell: Spelling) -> str:
-        """An expression over counts that `spell` spells, such as those in the log."""
-        return Moving(self.counts, spell, self.fixed).source(expression)
+        """An expression in the order it is written in, over counts that `spell` spells."""
+        return self.as_spelt(spell).source(expression)
+
+    @property
+    def contracts(self) -> bool:
+        """Whether products may be summed without rounding them first: never where that could turn a comparison, nor
+        where a threshold is computed in two places."""
+        return not self.model.events and not any(map(self._sums_products, _discerning(self.model, self.formulas)))
+
+    def _sums_products(self, expression: Expression) -> bool:
+        constants: dict[str, Expression] = {}
+        for constant in self.model.constants:
+            constants[constant.name] = constant.value.substitute(constants)
+        nodes = in_order(expression.substitute(constants))
+        return {"*", "+"} <= {
+            "*" if node.symbol == "^" else node.symbol for node in nodes if isinstance(node, Operation)
+        }
 
     def bits_source(self, spell: Spelling) -> str:
         """The truth of the conditions that the log keeps, a bit each."""
@@ -118,6 +142,17 @@ class Lanes:
         if not self.record and math.isfinite(self.logged.horizon):
             return [f"({time} <= {self.logged.horizon!r})"]
         return [f"({time} <= T)", f"({time} < inf)"]
+
+    def may_be_broken(self, variable: Variable) -> bool:
+        """Whether a transition might assign a number that is not whole."""
+        whole = frozenset(each.name for each in self.model.variables if each.whole)
+        assigned = [value for each in self.model.transitions for name, value in each.update if name == variable.name]
+        return not all(is_whole(value, whole) for value in assigned)
+
+    @property
+    def endless(self) -> bool:
+        """Whether runs may go on for ever, so that absorption must be told from a wait that is no number."""
+        return self.record or any(math.isinf(formula.horizon) for formula in self.formulas)
 
     def _is_count(self, variable: Variable) -> bool:
         """Whether it is a whole number from 0 on, as long as it stays within its bounds."""
@@ -149,6 +184,23 @@ class Lanes:
         return [name for name in self.model.species if name in read]
 
 
-def _partial(side: Expression) -> bool:
-    """Whether some state may leave a side of an atom undefined."""
-    return any(isinstance(node, Operation) and node.symbol in _PARTIAL for node in in_order(side))
+def _discerning(model: Model, formulas: tuple[Formula, ...]) -> Iterator[Expression]:
+    """What must be computed to the last bit: conditions, and the values that are assigned or start a run."""
+    yield from (variable.initial for variable in model.variables)
+    for transition in model.transitions:
+        yield from (value for _, value in transition.update)
+        yield from () if transition.guard is None else (transition.guard,)
+        yield from (node for node in in_order(transition.rate) if is_condition(node))
+    for event in model.events:
+        yield from (event.trigger, *(value for _, value in event.update))
+    for formula in formulas:
+        yield from formula.comparisons
+
+
+def _compared(model: Model, formulas: tuple[Formula, ...]) -> Iterator[Expression]:
+    """The operands of every min and max."""
+    rates = (transition.rate for transition in model.transitions)
+    for expression in (*rates, *_discerning(model, formulas)):
+        for node in in_order(expression):
+            if isinstance(node, Operation) and node.symbol in ("min", "max"):
+                yield from node.operands

@@ -1,24 +1,36 @@
 """Expressions as the kernel computes them: what a run fixes once, what every event computes, and what needs a check.
 
 In `beta * S * I / N` only S and I move. The product is regrouped as (beta/N) * S * I, the factor in front is computed
-when a lane is filled, and an event costs two multiplications. Regrouping moves a rate by a rounding error, no more.
+when a lane is filled, and an event costs two multiplications. Regrouping moves a rate by a rounding error, no more; but
+that could turn a comparison, so conditions and values that are assigned are computed in the order they are written in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
-from sateen.language.expression import Delayed, Expression, Name, Number, Operation, number
+from sateen.language.expression import Delayed, Expression, Name, Number, Operation, in_order, is_condition, number
+
+_PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
+
+SafeRate: TypeAlias = tuple[tuple[Expression, int], ...]  # the coefficient of each product, and how many counts it has
 
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """Emits expressions of the moving names; `fixed` gives the spelling of a part that no event changes."""
+    """Emits expressions of the moving names; `fixed` gives the spelling of a part that no event changes.
+
+    Where it `regroups`, products are computed in the order that costs least. Where it is not `careful`, the operands of
+    min and max are trusted to be numbers, unless their form says otherwise.
+    """
 
     names: frozenset[str]
     spell: Callable[[Name | Delayed], str]
     fixed: Callable[[Expression], str]
+    regroups: bool = False
+    careful: bool = True
 
     def source(self, expression: Expression) -> str:
         """The source of an expression, with every part that does not move asked of `fixed`."""
@@ -26,10 +38,15 @@ class Moving:
             return self.fixed(expression)
         if not isinstance(expression, Operation):
             return expression.emit(self.spell)
-        if expression.symbol in ("*", "/"):
+        if self.regroups and is_condition(expression):
+            return replace(self, regroups=False).source(expression)
+        if self.regroups and expression.symbol in ("*", "/"):
             return self._product(expression)
+        sources = [self.source(operand) for operand in expression.operands]
+        if expression.symbol in ("min", "max") and not (self.careful or any(map(is_partial, expression.operands))):
+            return f"{expression.symbol}({', '.join(sources)})"
         # The operation's own way of writing itself, on operands that are already source.
-        parts = iter([self.source(operand) for operand in expression.operands])
+        parts = iter(sources)
         leaves = tuple(Name("operand") for _ in expression.operands)
         if expression.symbol == "^" and isinstance(expression.operands[1], Number):
             leaves = (leaves[0], expression.operands[1])  # type: ignore[assignment]
@@ -51,23 +68,23 @@ class Moving:
         return not self.names.isdisjoint(expression.names)
 
 
-def safe_rate(rate: Expression, counts: frozenset[str], trusted: frozenset[str]) -> tuple[Expression, ...] | None:
-    """The coefficients of `rate` as a sum of products of counts, if it is one; the counts are whole numbers from 0 on.
+def safe_rate(rate: Expression, counts: frozenset[str], trusted: frozenset[str]) -> SafeRate | None:
+    """The terms of `rate` as a sum of products of counts, if it is one; the counts are whole numbers from 0 on.
 
     Such a rate cannot be negative, infinite or undefined while its coefficients, which read none of the counts, are in
     bounds; that is left for a check. Its moving factors are counts, or the falling counts A, A - 1, ... of a
     combination. `trusted` are those of the counts that stay whole numbers from 0 on.
     """
     terms = rate.operands if isinstance(rate, Operation) and rate.symbol == "+" else (rate,)
-    coefficients = []
+    terms_found = []
     for term in terms:
         above, below = factors(term)
         moving = [factor for factor in above if not counts.isdisjoint(factor.names)]
         if any(not counts.isdisjoint(factor.names) for factor in below) or not _falling(moving, trusted):
             return None
         still = [factor for factor in above if counts.isdisjoint(factor.names)]
-        coefficients.append(_quotient(still, below))
-    return tuple(coefficients)
+        terms_found.append((_quotient(still, below), len(moving)))
+    return tuple(terms_found)
 
 
 def _falling(moving: Iterable[Expression], trusted: frozenset[str]) -> bool:
@@ -83,6 +100,11 @@ def _falling(moving: Iterable[Expression], trusted: frozenset[str]) -> bool:
                 return False
     whole = all(offsets == set(map(float, range(len(offsets)))) for offsets in seen.values())
     return whole and trusted.issuperset(seen)
+
+
+def is_partial(expression: Expression) -> bool:
+    """Whether finite values of its names may leave an expression undefined."""
+    return any(isinstance(node, Operation) and node.symbol in _PARTIAL for node in in_order(expression))
 
 
 def factors(expression: Expression) -> tuple[list[Expression], list[Expression]]:

@@ -18,17 +18,16 @@ from sateen.core.text import number_text, values_text
 from sateen.core.types import FloatArray, IntArray
 from sateen.engine.emit import REASONS
 from sateen.engine.events import blamed
-from sateen.engine.kernel import Kernel, kernel, needs_checks
+from sateen.engine.kernel import Kernel, kernel
 from sateen.engine.questions import present_atoms
-from sateen.language.expression import Value
+from sateen.language.expression import LARGEST_WHOLE, Value
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
 from sateen.model.model import Model
 
 _MOST_EVENTS = 10**15  # so that counts stay exact whole numbers
 _MOST_SEED = 2**63
-_LARGEST_COUNT = 2**53
-_FOREVER = 1e300
+_FOREVER = 1e300  # later than any time that is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +93,15 @@ class Runner:
             raise InputError(f"{rows.size} values are given, but there are {wanted}")
         rows = rows.reshape(len(work), len(self.parameters))
         values = self._values(rows)
-        chosen = self._checked if needs_checks(self._plain.source, values) else self._plain
+        doubtful = self._plain.source.unchecked.may_fail(self.model, values, max_events)
+        chosen = self._checked if doubtful else self._plain
         asked = np.flatnonzero(work[:, 2] > 0)
         # Fresh arrays in C order: numba compiles again for any other layout.
         some = np.zeros((len(self.formulas), len(asked)), np.int64)
         unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
         fault = np.zeros(2 + len(self.model.events), np.int64)
-        most = float(self.max_population if self.max_population is not None else _LARGEST_COUNT)
-        last_time = min(float(max_time), chosen.source.last_time)
+        most = float(self.max_population if self.max_population is not None else LARGEST_WHOLE)
+        last_time = min(float(max_time), chosen.source.last_time, _FOREVER)
         events = 0
         if len(asked):
             events = chosen.run(
@@ -127,11 +127,8 @@ class Runner:
         for variable in self.model.variables:
             counts = np.broadcast_to(variable.initial.evaluate(values), len(rows))
             wrong = ~variable.allows(counts)
-            if variable.whole and variable.high is None:
-                wrong |= counts > _LARGEST_COUNT // 2
             if wrong.any():
                 self.model.initial(self.model.values(dict(zip(self.parameters, rows[np.argmax(wrong)], strict=True))))
-                raise InputError(f"{variable.name} starts at {counts[np.argmax(wrong)]:g}, too large to count exactly")
         return values
 
     def _fault(self, theta: dict[str, float], seed: int, point: int, run: int, max_events: int) -> Exception:
@@ -236,7 +233,7 @@ class _Record:
         items = np.array([[point, run, 1]], np.int64)
         nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)
         made = kernel(model, formulas, checked=True, record=True)
-        limits = (np.uint64(seed), float(until), int(max_events), float(_LARGEST_COUNT))
+        limits = (np.uint64(seed), min(float(until), _FOREVER), int(max_events), float(LARGEST_WHOLE))
         fault = np.zeros(2 + len(model.events), np.int64)
         rows, following, outcome = made.run(row, items, *limits, nothing, nowhere, fault)
         ringing = tuple((fault[2:] != 0).tolist())
@@ -263,11 +260,9 @@ class _Record:
             return blamed(self.model, self.values, self.rows[-1, 2:], self.ringing, f" at time {self.rows[-1, 0]:g}")
         for variable in self.model.variables:
             value = state[variable.name]
-            low = -math.inf if variable.low is None else variable.low
-            high = math.inf if variable.high is None else variable.high
-            if not low <= value <= high:
-                named = f"{variable.name} becomes {number_text(value)}"
-                return SimulationError(f"{named} {where}; a rate, or a guard, should prevent it")
+            if not variable.allows(value):
+                named = f"{variable.name} becomes {number_text(value)} {where}: {variable.refusal(value)}"
+                return SimulationError(f"{named}\n  its rates, a guard or max_population should stop it before")
         for transition in self.model.transitions:
             held = transition.guard is None or bool(transition.guard.evaluate(values))
             rate = float(transition.rate.evaluate(values)) if held else 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from sateen.core.errors import InputError, SimulationError
 from sateen.core.path import Path
 from sateen.core.text import number_text, values_text
-from sateen.engine.events import Events
+from sateen.engine.events import Events, just_after
 from sateen.model.model import Model, Transition
 
 State = dict[str, float]
@@ -66,7 +66,8 @@ def simulate(
             if total == 0.0 and threshold == math.inf:
                 absorbed = True
                 break
-            jump = time + rng.exponential() / total if total else math.inf
+            # Every state lasts, if only for as long as a double can tell: else it would not be seen.
+            jump = max(time + rng.exponential() / total, just_after(time)) if total else math.inf
             time = min(jump, threshold)
             if not time <= until:
                 break
@@ -123,11 +124,10 @@ def _fired(model: Model, transition: Transition, values: Mapping[str, float], st
         after[name] = float(expression.value({**values, **state}))
     for variable in model.variables:
         value = after[variable.name]
-        low = -math.inf if variable.low is None else variable.low
-        high = math.inf if variable.high is None else variable.high
-        if not (low <= value <= high and (value.is_integer() or not variable.whole)):
+        if not variable.allows(value):
             raise SimulationError(
                 f"{transition.name} takes {variable.name} to {number_text(value)} at time {time:g}, "
-                f"from {values_text(state)}\n  its rate, or a guard, should stop it before: {transition.rate}"
+                f"from {values_text(state)}: {variable.refusal(value)}\n"
+                f"  its rate, or a guard, should stop it before: {transition.rate}"
             )
     return after

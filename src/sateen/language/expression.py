@@ -210,6 +210,8 @@ class Operation(Expression):
             if isinstance(holds, np.ndarray):
                 return np.where(holds, then.value(values), otherwise.value(values))
             return (then if holds else otherwise).value(values)
+        if self.symbol == "^" and (power := _whole_power(self.operands[1])) is not None:
+            return _product(self.operands[0].value(values), power)
         computed = [operand.value(values) for operand in self.operands]
         compute = _COMPUTE[self.symbol]
         return reduce(compute, computed) if len(computed) > 1 else compute(computed[0])
@@ -221,12 +223,14 @@ class Operation(Expression):
         parts = [operand.emit(spell) for operand in self.operands]
         if self.symbol == "if":
             return f"({parts[1]} if {parts[0]} else {parts[2]})"
+        if self.symbol in ("min", "max"):  # as numpy has them: what is no number stays none
+            return reduce(lambda left, right: f"{self.symbol}imum({left}, {right})", parts)
         if self.symbol in FUNCTIONS:
             return f"{self.symbol}({', '.join(parts)})"
         if len(parts) == 1:
             return f"({self.symbol} {parts[0]})"
-        if self.symbol == "^" and isinstance(power := self.operands[1], Number) and power.literal in range(64):
-            parts[1] = str(int(power.literal))  # a whole power is a product, in numba too
+        if self.symbol == "^" and (power := _whole_power(self.operands[1])) is not None:
+            parts[1] = str(power)
         return "(" + f" {_SOURCE_MARKS.get(self.symbol, self.symbol)} ".join(parts) + ")"
 
     def text(self, reserved: frozenset[str] = RESERVED) -> str:
@@ -257,6 +261,20 @@ def _added(term: Expression, reserved: frozenset[str]) -> str:
     if isinstance(term, Operation) and term.symbol == "-":
         sign, term = "-", term.operands[0]
     return f" {sign} {_bracketed(term, _BINDING['*'], reserved)}"
+
+
+def _whole_power(exponent: Expression) -> int | None:
+    """A literal exponent for which a power is a product."""
+    return int(exponent.literal) if isinstance(exponent, Number) and exponent.literal in range(64) else None
+
+
+def _product(base: Value, power: int) -> Value:
+    """A whole power, to the bit as numba computes it."""
+    result = np.ones_like(base)
+    while power:
+        result = result * base if power & 1 else result
+        base, power = base * base, power >> 1
+    return result
 
 
 def number(value: float) -> Expression:

@@ -185,6 +185,7 @@ class _Evaluation:
         self.clock = _Clock([*times, path.end, *formula.measures])
         self.path = path
         self.jumps = [self.clock.position(time) for time in times]
+        self.horizon = formula.horizon
         self.last = None if formula.end is None else self.clock.position(formula.end)
         self.values = _values(formula, path)
         self.sets: dict[Node, tuple[_Set, _Set]] = {}
@@ -283,11 +284,12 @@ class _Evaluation:
         return comparison.evaluate(environment)
 
     def _first_seen(self, undefined: Value, positions: list[int]) -> int | None:
-        """The first index at which something is undefined for a time, however short, within what is known."""
+        """The first index at which something is undefined for a time, however short, within what is known and asked."""
         known = math.inf if self.path.absorbed else self.clock.position(self.path.end)
         for index in np.flatnonzero(undefined).tolist():
             superseded = index + 1 < len(positions) and positions[index + 1] == positions[index]
-            if not superseded and positions[index] <= known:
+            asked = self.clock.time(positions[index]) <= self.horizon
+            if not superseded and positions[index] <= known and asked:
                 return int(index)
         return None
 

@@ -20,7 +20,17 @@ import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
 from sateen.core.text import number_text
-from sateen.language.expression import COMPARISONS, RESERVED, Expression, Name, Operation, Value, in_order, is_condition
+from sateen.language.expression import (
+    COMPARISONS,
+    LARGEST_WHOLE,
+    RESERVED,
+    Expression,
+    Name,
+    Operation,
+    Value,
+    in_order,
+    is_condition,
+)
 from sateen.model.checks import consumption_faults
 from sateen.model.readers import READERS, load_model, save_model
 
@@ -35,7 +45,8 @@ _RESERVED: Final = RESERVED | {
 class Variable:
     """An integer that changes over time: a species, whose count is never negative, or a bounded variable.
 
-    `initial` may read parameters and constants. A value outside [low, high] is an error of the model, not a wall.
+    `initial` may read parameters and constants. A value outside [low, high] is an error of the model, not a wall; so is
+    one from 2^53 on, where doubles no longer tell whole numbers apart.
     Where `whole` is False it is a real number without bounds, which only events change.
     """
 
@@ -63,7 +74,12 @@ class Variable:
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
         fine = np.isfinite(values) & (values >= low) & (values <= high)
-        return fine & (values == np.floor(values)) if self.whole else fine
+        return fine & (values == np.floor(values)) & (np.abs(values) < LARGEST_WHOLE) if self.whole else fine
+
+    def refusal(self, value: float) -> str:
+        """Why it cannot have a value that it does not allow."""
+        vast = self.whole and abs(value) >= LARGEST_WHOLE and self.high is None
+        return "counts are exact only below 2^53" if vast else f"it needs {self.needs}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +287,7 @@ class Model:
             count = float(variable.initial.evaluate(values))
             if not variable.allows(count):
                 source = "" if not variable.initial.names else f" (from {variable.initial})"
-                raise InputError(f"{variable.name} starts at {number_text(count)}{source}; it needs {variable.needs}")
+                raise InputError(f"{variable.name} starts at {number_text(count)}{source}; {variable.refusal(count)}")
             state[variable.name] = count
         return state
 

@@ -25,6 +25,7 @@ from sateen.core.space import Points, Range, Space
 from sateen.core.threads import processors
 from sateen.core.types import File
 from sateen.core.version import VERSION
+from sateen.language.expression import LARGEST_WHOLE
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.campaign import FIRST_SIZE, Campaign, Pace
@@ -219,8 +220,10 @@ class _Order:
                 )
             return BlackBox(self.model, self.formulas, self.points.space, self.seed)
         most = self.max_population
-        if most is not None and not (_whole(most) and most >= 0):
-            raise InputError(f"max_population is a count, not {most!r}")
+        if most is not None and not (_whole(most) and 0 <= most < LARGEST_WHOLE):
+            raise InputError(
+                f"{{max_population}} is a count, from 0 to 2^53 - 1, not {most!r}", argument="max_population"
+            )
         space = self.points.space
         typical = {name: each.low if isinstance(each, Range) else each for name, each in space.parameters}
         values = self.model.values(typical)  # an error if a name is unknown, or a value missing
