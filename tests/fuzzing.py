@@ -218,7 +218,7 @@ def _serve(name: str, folder: Path, most_seconds: float) -> None:
     noise = os.open(folder / "noise", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     prepared = load_format(name).prepare(folder)
     judged(name, load_format(name).warm(prepared), prepared, folder)
-    watch = _Watch(folder)
+    watch = _Watch(folder, sys.executable if name == "antimony" else "")  # the library runs in a process of its own
     os.dup2(noise, 1)
     os.dup2(noise, 2)
     signal.signal(signal.SIGPROF, _too_slow)
@@ -259,8 +259,9 @@ def _serve(name: str, folder: Path, most_seconds: float) -> None:
 class _Watch:
     """Notes what a reader of files has no business to do: start programs, connect, write elsewhere."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: str) -> None:
         self.on = False
+        self.program = program  # the only one that may be started
         self.seen: set[str] = set()
         self.folder = os.fspath(folder)
         sys.addaudithook(self._heard)
@@ -268,7 +269,7 @@ class _Watch:
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.on:
             return
-        if event in FORBIDDEN:
+        if event in FORBIDDEN and not (event == "subprocess.Popen" and arguments[0] == self.program):
             self.seen.add(f"{event} {arguments!a:.200}")
         elif event == "open" and isinstance(arguments[0], str) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
             if not self._is_ours(arguments[0]):

@@ -345,7 +345,7 @@ def read_store(data: bytes, prepared: tuple[bytes, st.Observations], folder: Pat
                 new = raw_edited(content, *edit) if what == "blob" else _row_edited(content, what, edit)
                 where = "UPDATE chunk SET content = ? WHERE campaign = ? AND first = ?"
                 connection.execute(where, (new, campaign, first))
-        except (sqlite3.Error, zlib.error, ZeroDivisionError, TypeError, ValueError, OverflowError):
+        except (sqlite3.Error, zlib.error, ZeroDivisionError, TypeError, ValueError, OverflowError, RecursionError):
             continue  # an edit before it made this one impossible
     connection.commit()
     connection.close()
@@ -479,14 +479,15 @@ def _rehash(where: Path) -> None:
     import hashlib
 
     file = where / "provenance.json"
+    if file.is_symlink() or not file.is_file():
+        return
     try:
         content = json.loads(file.read_bytes())
         for name in content["hashes"]:
             target = where / name
             if target.is_file() and not target.is_symlink():
                 content["hashes"][name] = hashlib.sha256(target.read_bytes()).hexdigest()
-        if file.is_file() and not file.is_symlink():
-            file.write_text(json_text(content))
+        file.write_text(json_text(content))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
 

@@ -197,7 +197,7 @@ TEXTS: Final[dict[str, Format]] = {
         ("epidemic.ant",),
         "antimony",
         lambda data, folder: read_model(data, folder, ".ant"),
-        400,
+        60,
         ".ant",
     ),
     "prism": text_format("prism", "text", ("queue.prism",), "prism", read_prism_model, 600, ".prism"),
