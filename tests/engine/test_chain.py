@@ -203,7 +203,7 @@ def test_a_rate_is_not_evaluated_where_its_guard_does_not_hold():
 def test_a_count_outside_its_bounds_is_an_error_that_names_transition_and_state():
     fall = Transition("fall", parse_expression("2"), consumed=(("x", 2),))
     model = Model((Variable("x", parse_expression("5")),), (fall,))
-    with pytest.raises(SimulationError, match=r"fall takes x to -1 from x = 1\n.*guard"):
+    with pytest.raises(SimulationError, match=r"fall takes x to -1 from x = 1: it needs .*\n.*guard"):
         explored(model)
     rise = Transition("rise", parse_expression("1"), update=(("x", parse_expression("x + 1")),))
     model = Model((Variable("x", parse_expression("0"), 0, 3),), (rise,))

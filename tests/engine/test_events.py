@@ -302,9 +302,9 @@ GROWS = stl("F[0, 9] X > 3")
 
 NOT_ALLOWED = [
     ({"x": 2.5}, "soon takes X to 2.5 at time 3, from X = 2, Y = 0, k = 1: it needs a whole number from 0 on\n"),
-    ({"x": -1.0}, "soon takes X to -1 at time 3, .*\n  it sets it to x, and"),
+    ({"x": -1.0}, "soon takes X to -1 at time 3, .*\n  the event sets it to x"),
     ({"y": 5.0}, "soon takes Y to 5 at time 3, .*: it needs a whole number from -1 to 4\n"),
-    ({"new": 0.0}, "then takes k to inf at time 3, from X = 0, Y = 0, k = 1\n .* k needs a finite number"),
+    ({"new": 0.0}, "then takes k to inf at time 3, from X = 0, Y = 0, k = 1: it needs a finite number\n"),
 ]
 
 

@@ -58,6 +58,12 @@ def test_a_count_that_reaches_2_to_the_53_is_an_error_everywhere(text: str, form
             way()
 
 
+def test_the_last_state_that_max_events_allows_is_checked_too() -> None:
+    model = Model.parse("species A = 2 in [0, 4]\ng: A := A + 3 @ 1")
+    with pytest.raises(SimulationError, match=r"A becomes 5 at time .*: it needs a whole number from 0 to 4"):
+        replay(model, until=50, seed=1, max_events=1)
+
+
 def test_a_run_that_passes_max_population_first_is_undecided() -> None:
     model = Model.parse(VAST["an assignment that doubles"][0])
     runner = Runner(model, (stl("G[0,200] X - 2*floor(X/2) == 1"),), max_population=10**6)

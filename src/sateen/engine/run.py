@@ -166,7 +166,7 @@ def replay(
     model.initial(values)
     given = {parameter.name: values[parameter.name] for parameter in model.parameters}
     record = _Record.of(model, (), given, seed, point, run, max_events, until)
-    if record.failed:
+    if record.failed or record.impossible_count():
         raise Runner(model, ())._fault(given, seed, point, run, max_events)
     return record.path(until)
 
@@ -258,11 +258,8 @@ class _Record:
         where = f"at time {self.rows[-1, 0]:g}, where {values_text(state)}"
         if any(self.ringing):
             return blamed(self.model, self.values, self.rows[-1, 2:], self.ringing, f" at time {self.rows[-1, 0]:g}")
-        for variable in self.model.variables:
-            value = state[variable.name]
-            if not variable.allows(value):
-                named = f"{variable.name} becomes {number_text(value)} {where}: {variable.refusal(value)}"
-                return SimulationError(f"{named}\n  its rates, a guard or max_population should stop it before")
+        if impossible := self.impossible_count():
+            return SimulationError(f"{impossible}\n  its rates, a guard or max_population should stop it before")
         for transition in self.model.transitions:
             held = transition.guard is None or bool(transition.guard.evaluate(values))
             rate = float(transition.rate.evaluate(values)) if held else 0.0
@@ -273,6 +270,15 @@ class _Record:
                 message = f"{atom} is undefined (0/0 or the like) {where}"
                 return FormulaError(message, remedy="guard the division with if(c, a, b)")
         return SimulationError(f"the summed rate is infinite {where}") if self.failed else None
+
+    def impossible_count(self) -> str:
+        """Which variable has a value in the last state that it cannot have, and why; nothing where all are fine."""
+        time, *state = self.rows[-1, [0, *range(2, self.rows.shape[1])]].tolist()
+        for variable, value in zip(self.model.variables, state, strict=True):
+            if not variable.allows(value):
+                where = f"at time {time:g}, where {values_text(dict(zip(self.model.species, state, strict=True)))}"
+                return f"{variable.name} becomes {number_text(value)} {where}: {variable.refusal(value)}"
+        return ""
 
     def undefined_delay(self) -> Exception:
         """What the monitor says of the delayed atom that stopped the run."""
