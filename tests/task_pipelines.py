@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, Task, folder_task
 
@@ -19,6 +21,8 @@ def squares(path: str, numbers: tuple[int, ...], how: str = "") -> Pipeline:
         def make(context: RunContext) -> Save:
             if how == "fail" and number == 2:
                 raise ValueError("two cannot be squared")
+            if how == "exhaust" and number == 2:
+                np.empty(2**50)
             context.checkpoint.write_text("half")
             context.store.write_text("runs")
             time.sleep(0.01)

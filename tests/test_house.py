@@ -81,7 +81,7 @@ HEAVY: Final = {
     *("msgspec", "jinja2", "plotly"),
 }
 FOUND_BY_NAME: Final = {"__init__.py", "core/registry.py"}  # may import a module whose name is computed
-MAY_COMPILE: Final[frozenset[str]] = frozenset()  # files that may compile source which an Expression tree emitted
+MAY_COMPILE: Final = {"engine/kernel.py"}  # files that may compile source which an Expression tree emitted
 PICKLERS: Final = {"pickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "jsonpickle"}
 PRINTERS: Final = ("print", "sys.stdout", "sys.stderr", "click.echo", "click.secho", "rich.print", "rich.console")
 NUMPY_RANDOM: Final = {

@@ -67,7 +67,7 @@ def test_mass_action_needs_no_checks_while_running(case) -> None:
     values = {name: np.array([value]) for name, value in model.values().items()}
     assert not source.unchecked.may_fail(model, values, 1_000_000)
     name = model.parameters[0].name
-    for wrong in ([-0.1], [0.1, math.inf], [math.nan], [1e289]):
+    for wrong in ([-0.1], [0.1, math.inf], [math.nan], [1e300]):
         assert source.unchecked.may_fail(model, {**values, name: np.array(wrong)}, 1_000_000)
     assert FAULT in kernel_source(case.model(), (stl("F[0, 5] true"),), checked=True).text
 
@@ -151,13 +151,11 @@ def test_kernels_are_compiled_once_by_processes_at_once_and_even_without_a_cache
     first, second, uncached = map(said, processes)
     assert first[1] == second[1] == "True"
     assert first[2] == second[2] == uncached[2]
-    assert uncached[:2] == ["False", "False"]
+    assert uncached[:2] == ["False", "True"]
     again = said(begun(shared))
     assert again == ["True", "True", first[2]]
-    (source,) = shared.glob("*.py")
-    assert source.stem.startswith("kernel_")
-    assert not list(shared.glob("*.tmp"))
-    assert list((shared / "__pycache__").glob(f"{source.stem}.run-*.nbc"))
+    (file,) = shared.iterdir()
+    assert file.name.startswith("kernel_")
     assert shut.read_text() == "no directory"
 
 
@@ -169,6 +167,7 @@ def test_the_name_of_a_kernel_depends_on_its_source_and_on_all_versions() -> Non
         np.__version__,
         platform.python_version(),
         platform.machine(),
+        llvmlite.binding.get_host_cpu_name(),
     ):
         assert version in toolchain
     assert (FilePath(kernels.__file__).parent / "runtime.py").read_text(encoding="utf-8") in toolchain
@@ -191,12 +190,9 @@ def test_the_cache_directory_is_the_users_own_or_the_one_that_is_chosen(
     assert cache_directory() == FilePath.home() / ".cache" / "sateen"
 
 
-def test_the_same_source_is_loaded_once(monkeypatch: pytest.MonkeyPatch, tmp_path: FilePath) -> None:
-    monkeypatch.setenv("SATEEN_CACHE_DIR", str(tmp_path))
+def test_the_same_source_is_loaded_once() -> None:
     text = '"""For a test."""\nrun = None\n'
     assert load_source(text) is load_source(text)
-    (file,) = tmp_path.glob("kernel_*.py")
-    assert file.read_text(encoding="utf-8") == text
 
 
 # Random numbers.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -272,6 +275,28 @@ def test_double_precision_ends_where_it_was_asked_for() -> None:
         _ = 1 / 0
     assert jax.config.jax_enable_x64 == before
     assert jnp.ones(1).dtype == jnp.float32
+
+
+def test_networks_are_compiled_even_if_jax_is_told_not_to() -> None:
+    """Uncompiled, a fit would take hours; and loops get numpy's arrays, which cannot do what JAX's can."""
+    counts, recipe = observed(LINE, 8, 20, seed=1), SVIBNN(steps=30)
+    fitted = recipe.fit(counts, seed=1).predict(counts.points).mean
+    with jax.disable_jit():
+        assert recipe.fit(counts, seed=1).predict(counts.points).mean.tolist() == fitted.tolist()
+        assert jax.config.jax_disable_jit
+
+
+def test_jax_without_memory_is_an_error_of_memory() -> None:
+    with pytest.raises(MemoryError, match=r"too little memory: .*Out of memory"), arithmetic("cpu", "float32"):
+        jnp.zeros(2**48).block_until_ready()
+
+
+def test_a_platform_that_jax_lacks_is_told_with_what_to_do() -> None:
+    program = "from sateen.learning.networks.network import arithmetic\nwith arithmetic('auto', 'float32'): pass"
+    for platform in ("cuda", "abacus"):
+        given = {**os.environ, "JAX_PLATFORMS": platform, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+        assert "InputError: JAX finds nothing to compute on; unset JAX_PLATFORMS" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.skipif(any(device.platform == "gpu" for device in jax.devices()), reason="there is a GPU here")

@@ -97,6 +97,17 @@ def test_an_error_ends_the_run_and_what_is_finished_stays(tmp_path: Path, worker
     assert total(broken)["sum"] == 14
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_task_without_memory_is_an_error_that_says_what_is_kept_and_what_next(tmp_path: Path, workers: int) -> None:
+    greedy = squares(str(tmp_path), (1, 3, 2), "exhaust")
+    needed = r"not enough memory to compute square\.2\.\w+\.json: Unable to allocate 8\.00 PiB"
+    with pytest.raises(SateenError, match=rf"{needed}.*\n  what is finished is kept; run the same again with fewer"):
+        run(greedy, workers)
+    assert greedy.states()["square 2"] == greedy.states()["sum"] == "pending"
+    run(squares(str(tmp_path), (1, 3, 2)))
+    assert total(greedy)["sum"] == 14
+
+
 def test_those_that_take_longest_begin_first_and_the_time_left_is_told(tmp_path: Path) -> None:
     watcher = Notes()
     run(squares(str(tmp_path), (1, 3, 2)), 2, progress=watcher)

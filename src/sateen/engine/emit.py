@@ -270,7 +270,7 @@ _IMPORTS: Final = [
     "U = np.uint64",
     "FAR = 1 << 62",
 ]
-_OPTIONS: Final = "OPTIONS = dict(nogil=True, cache=True, error_model='numpy', fastmath={'contract', 'nsz'})"
+_OPTIONS: Final = "OPTIONS = dict(nogil=True, error_model='numpy', fastmath={'contract', 'nsz'})"
 # Products are rounded before they are summed, as numpy does it: where comparisons must not turn on the last bit.
 _SAME_BITS: Final = _OPTIONS.replace("'contract', ", "")
 

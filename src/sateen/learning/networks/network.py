@@ -183,19 +183,32 @@ def blocks(x: FloatArray, size: int, precision: Precision) -> Iterator[tuple[int
 
 @contextmanager
 def arithmetic(device: Device, precision: Precision, *, forgiving: bool = False) -> Iterator[None]:
-    """Work goes to the device, with numbers as wide as asked for; only within.
+    """Work goes to the device, compiled, with numbers as wide as asked for; only within.
 
     `forgiving` takes any device where the one asked for is missing, as when a file came from another machine.
     """
+    place = _place(device, forgiving)
+    wide, exactly = jax.enable_x64(precision == "float64"), jax.default_matmul_precision("highest")
+    with wide, exactly, jax.default_device(place), jax.disable_jit(False):
+        try:
+            yield
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise MemoryError(f"JAX has too little memory: {error}") from None
+
+
+def _place(device: Device, forgiving: bool) -> jax.Device:
     try:
-        place = jax.devices(None if device == "auto" else device)[0]
-    except RuntimeError:
+        return jax.devices(None if device == "auto" else device)[0]
+    except (AssertionError, RuntimeError):  # JAX raises either
+        if device == "auto":
+            remedy = "unset JAX_PLATFORMS, or install JAX for the platform that it names"
+            raise InputError(f"JAX finds nothing to compute on; {remedy}") from None
         if not forgiving:
             remedy = "take device='auto', or install JAX for it"
             raise InputError(f"JAX finds no {device} here; {remedy}") from None
-        place = jax.devices()[0]
-    with jax.enable_x64(precision == "float64"), jax.default_matmul_precision("highest"), jax.default_device(place):
-        yield
+        return _place("auto", forgiving)
 
 
 def _of_one_run(link: Link, g: Array) -> Array:

@@ -1,0 +1,349 @@
+"""The kernel cache: whatever is in the folder, counts are right, and no code runs but that of the source in memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sateen.core.errors import InputError, SateenWarning, SimulationError
+from sateen.engine import kernel as kernels
+from sateen.engine.emit import kernel_source
+from sateen.engine.kernel import Kernel, kernel, load_source
+from sateen.logic.parser import stl
+from sateen.model.model import Model
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="owners and permissions are POSIX's")
+ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
+NOBODY = 65534
+DOUBLE = '"""For a test."""\nfrom numba import njit\n@njit\ndef run(x):\n  return x + x\n'
+
+
+@pytest.fixture
+def folder(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> FilePath:
+    """The cache directory, with a function in it that was compiled."""
+    monkeypatch.setenv("SATEEN_CACHE_DIR", str(tmp_path / "cache"))
+    assert compiled(DOUBLE) == 1
+    return tmp_path / "cache"
+
+
+def loaded(text: str) -> Any:
+    """The function of a source, as a process gets it that has not loaded it before."""
+    return kernels._loaded.__wrapped__(text).run
+
+
+def compiled(text: str) -> int:
+    """How often the function was compiled to be called, and not loaded from the cache; it doubles, in any case."""
+    run = loaded(text)
+    assert run(21) == 42
+    return sum(run.stats.cache_misses.values())
+
+
+def only_file(folder: FilePath) -> FilePath:
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_what_was_compiled_is_loaded_and_no_source_is_kept(folder: FilePath) -> None:
+    assert compiled(DOUBLE) == 0
+    assert only_file(folder).name.startswith(f"{kernels._name(DOUBLE)}.run-")
+    assert b"For a test" not in only_file(folder).read_bytes()
+
+
+def test_every_signature_has_a_file(folder: FilePath) -> None:
+    run = loaded(DOUBLE)
+    assert run(1.5) == 3.0
+    assert len(list(folder.iterdir())) == 2
+    assert compiled(DOUBLE) == 0
+
+
+@POSIX
+def test_a_folder_that_is_made_is_open_to_nobody_else(folder: FilePath) -> None:
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert only_file(folder).stat().st_mode & 0o777 == 0o600
+
+
+@POSIX
+def test_what_is_wrong_with_the_folder_is_said_once(folder: FilePath) -> None:
+    folder.chmod(0o777)
+    with pytest.warns(SateenWarning) as told:
+        assert compiled(DOUBLE) == compiled(DOUBLE) == 1
+    assert len(told) == 1
+
+
+def test_a_folder_that_was_deleted_is_made_again(folder: FilePath) -> None:
+    only_file(folder).unlink()
+    folder.rmdir()
+    assert compiled(DOUBLE) == 1
+    assert compiled(DOUBLE) == 0
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "emptied": lambda content: b"",
+    "short": lambda content: content[:20],
+    "truncated": lambda content: content[:-1],
+    "halved": lambda content: content[: len(content) // 2],
+    "longer": lambda content: content + b"\n",
+    "of zeros": lambda content: bytes(len(content)),
+    "shifted": lambda content: content[1:] + content[:1],
+    "text": lambda content: b"import os",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_noticed_and_compiled_again(folder: FilePath, damage: Callable[[bytes], bytes]) -> None:
+    file = only_file(folder)
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    with pytest.warns(SateenWarning, match=r"the compiled kernel .* is damaged.*; it is compiled again"):
+        assert compiled(DOUBLE) == 1
+    assert compiled(DOUBLE) == 0
+
+
+def test_not_one_bit_can_change_unnoticed(folder: FilePath) -> None:
+    file = only_file(folder)
+    whole = file.read_bytes()
+    assert kernels._read(file) == whole[32:]
+    places = np.random.default_rng(1).integers(8 * len(whole), size=300).tolist()
+    for place in [*range(8), 255, 256, *places, 8 * len(whole) - 1]:
+        changed = bytearray(whole)
+        changed[place // 8] ^= 1 << place % 8
+        file.write_bytes(changed)
+        assert kernels._read(file) is None, place
+
+
+def test_what_is_whole_but_no_machine_code_is_compiled_again(folder: FilePath) -> None:
+    file = only_file(folder)
+    for content in (b"", b"no pickle", b"(dp0\n.", b"N."):
+        file.write_bytes(kernels._digest(file, content) + content)
+        assert kernels._read(file) == content
+        with pytest.warns(SateenWarning, match="damaged"):
+            assert compiled(DOUBLE) == 1
+
+
+def test_machine_code_of_another_source_is_not_used_under_the_name_of_this_one(folder: FilePath) -> None:
+    file = only_file(folder)
+    triple = loaded(DOUBLE.replace("x + x", "x + x + x"))
+    assert triple(21) == 63
+    (other,) = set(folder.iterdir()) - {file}
+    other.replace(file)
+    with pytest.warns(SateenWarning, match="damaged"):
+        assert compiled(DOUBLE) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_what_is_no_file_is_not_waited_for(folder: FilePath) -> None:
+    file = only_file(folder)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.warns(SateenWarning, match="damaged"):
+        assert compiled(DOUBLE) == 1
+    assert compiled(DOUBLE) == 0
+
+
+# Whose the folder is.
+
+
+@POSIX
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_to_is_left_alone(folder: FilePath, mode: int) -> None:
+    folder.chmod(mode)
+    before = only_file(folder).read_bytes()
+    with pytest.warns(SateenWarning, match=r"written to by other users \(chmod go-w .*\n  .*SATEEN_CACHE_DIR"):
+        assert compiled(DOUBLE) == 1
+    assert only_file(folder).read_bytes() == before
+    folder.chmod(0o755)
+    assert compiled(DOUBLE) == 0
+
+
+@POSIX
+def test_a_file_that_others_can_write_to_is_not_read(folder: FilePath) -> None:
+    only_file(folder).chmod(0o620)
+    with pytest.warns(SateenWarning, match="not only you can write to it"):
+        assert compiled(DOUBLE) == 1
+    assert only_file(folder).stat().st_mode & 0o777 == 0o600
+    assert compiled(DOUBLE) == 0
+
+
+@ROOT
+def test_a_folder_of_another_user_is_left_alone(folder: FilePath) -> None:
+    os.chown(folder, NOBODY, NOBODY)
+    with pytest.warns(SateenWarning, match=r"belongs to another user\n"):
+        assert compiled(DOUBLE) == 1
+    os.chown(folder, 0, 0)
+    assert compiled(DOUBLE) == 0
+
+
+@ROOT
+def test_a_file_of_another_user_is_not_read(folder: FilePath) -> None:
+    os.chown(only_file(folder), NOBODY, NOBODY)
+    with pytest.warns(SateenWarning, match="not only you can write to it"):
+        assert compiled(DOUBLE) == 1
+    assert only_file(folder).stat().st_uid == 0
+
+
+@POSIX
+def test_a_link_to_a_folder_of_ones_own_is_followed(
+    folder: FilePath, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    monkeypatch.setenv("SATEEN_CACHE_DIR", str(link))
+    assert compiled(DOUBLE) == 0
+
+
+@ROOT
+@pytest.mark.parametrize("whose", ["link", "target"])
+def test_a_link_of_another_user_or_to_anothers_folder_is_not_followed(
+    folder: FilePath, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    os.chown(link if whose == "link" else folder, NOBODY, NOBODY, follow_symlinks=False)
+    monkeypatch.setenv("SATEEN_CACHE_DIR", str(link))
+    with pytest.warns(SateenWarning, match="belongs to another user"):
+        assert compiled(DOUBLE) == 1
+
+
+def test_where_there_can_be_no_folder_kernels_are_not_kept(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        monkeypatch.setenv("SATEEN_CACHE_DIR", str(place))
+        with pytest.warns(SateenWarning, match="are not kept, because the folder .* cannot be used"):
+            assert compiled(DOUBLE) == 1
+    assert (tmp_path / "file").read_text() == "no folder"
+
+
+def test_without_a_home_kernels_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> FilePath:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(kernels, "cache_directory", lost)
+    with pytest.warns(SateenWarning, match=r"cannot be used \(Could not determine home directory"):
+        assert compiled(DOUBLE) == 1
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes to read-only folders")
+def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(folder: FilePath) -> None:
+    folder.chmod(0o500)
+    try:
+        assert compiled(DOUBLE) == 0
+        with pytest.warns(SateenWarning, match=r"cannot be written to \(Permission denied\)"):
+            assert compiled(DOUBLE.replace("a test", "another")) == 1
+    finally:
+        folder.chmod(0o700)
+
+
+@POSIX
+def test_on_a_full_disk_kernels_run_and_nothing_is_left(tmp_path: FilePath) -> None:
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        f"from sateen.engine.kernel import load_source\nprint(load_source({DOUBLE!r}).run(21))"
+    )
+    done = run_python(program, tmp_path / "cache")
+    assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
+    assert "SateenWarning: compiled kernels are not kept" in done.stderr
+    assert "cannot be written to (File too large)" in done.stderr
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def run_python(program: str, cache: FilePath, **environment: str) -> subprocess.CompletedProcess[str]:
+    source = str(FilePath(kernels.__file__).parents[2])
+    given = {**os.environ, "SATEEN_CACHE_DIR": str(cache), "PYTHONPATH": source, **environment}
+    return subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+
+
+# Real kernels, in processes of their own, in a folder in which every file was changed.
+
+COUNT = """
+from sateen.engine.run import Runner
+from sateen.logic.parser import stl
+from sateen.model.model import Model
+runner = Runner(Model.parse("species X = 5\\nX -> 0 @ d * X"), (stl("F[0, 2] G[0, 1] X == 0"),))
+print(runner.is_compiled, runner.run([[1.0]], [[0, 0, 1000]], seed=1).satisfied.tolist())
+"""
+
+
+def with_bits_flipped(content: bytes) -> bytes:
+    changed = bytearray(content)
+    for place in np.random.default_rng(2).integers(len(content), size=20).tolist():
+        changed[place] ^= 1
+    return bytes(changed)
+
+
+@pytest.mark.slow
+def test_whatever_the_files_hold_the_counts_are_right_and_foreign_code_does_not_run(tmp_path: FilePath) -> None:
+    cache, trap = tmp_path / "cache", tmp_path / "trap"
+    code = f"\nopen({str(trap)!r}, 'w')\n".encode()
+    first = run_python(COUNT, cache)
+    assert first.returncode == 0, first.stderr
+    right = first.stdout.replace("False", "True")
+    assert run_python(COUNT, cache).stdout == right
+    changes: list[Callable[[bytes], bytes]] = [
+        with_bits_flipped,
+        lambda content: content + code,
+        lambda content: content[: len(content) // 2],
+    ]
+    for change in changes:
+        for file in filter(FilePath.is_file, cache.rglob("*")):
+            file.write_bytes(change(file.read_bytes()))
+        done = run_python(COUNT, cache)
+        assert (done.returncode, done.stdout) == (0, first.stdout), done.stderr
+        assert "it is compiled again" in done.stderr
+    assert run_python(COUNT, cache).stdout == right
+    assert not trap.exists()
+
+
+def test_source_that_somebody_put_there_is_not_run(folder: FilePath, tmp_path: FilePath) -> None:
+    trap = tmp_path / "trap"
+    for name in (kernels._name(DOUBLE), kernels._name(kernels._algebra()), "sateen_algebra", "numba", "__init__"):
+        (folder / f"{name}.py").write_text(f"open({str(trap)!r}, 'w')\n")
+    done = run_python(f"from sateen.engine.kernel import load_source\nprint(load_source({DOUBLE!r}).run(21))", folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
+    assert not trap.exists()
+
+
+# The compiler switched off.
+
+
+def test_without_the_compiler_there_is_a_clear_error() -> None:
+    done = run_python(COUNT, FilePath("unused"), NUMBA_DISABLE_JIT="1")
+    assert done.returncode == 1
+    last = "InputError: NUMBA_DISABLE_JIT is set, but kernels only run compiled\n  unset NUMBA_DISABLE_JIT\n"
+    assert done.stderr.endswith(last)
+
+
+def test_the_switch_counts_when_a_kernel_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels.numba.config, "DISABLE_JIT", 1)
+    with pytest.raises(InputError, match="unset NUMBA_DISABLE_JIT"):
+        load_source(DOUBLE)
+
+
+def test_runs_that_need_too_much_memory_are_an_error_that_says_what_next() -> None:
+    text = "import numpy as np\nfrom numba import njit\n@njit\ndef run(n):\n  return np.empty(n).size\n"
+    greedy = Kernel(load_source(text).run, kernel_source(Model.parse("species X = 1\nX -> 0 @ X"), ()))
+    assert greedy.run(3) == 3
+    with pytest.raises(SimulationError, match="need more memory than there is\n  use fewer workers"):
+        greedy.run(2**50)
+
+
+# What is said beforehand.
+
+
+@pytest.mark.slow
+def test_a_damaged_kernel_is_said_to_need_compiling(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SATEEN_CACHE_DIR", str(tmp_path))
+    program = COUNT.replace("G[0, 1] ", "")
+    assert run_python(program, tmp_path).stdout.startswith("False")
+    mine = kernel(Model.parse("species X = 5\nX -> 0 @ d * X"), (stl("F[0, 2] X == 0"),))
+    mine.function.overloads.clear()  # other tests may have called it
+    assert mine.is_cached
+    (file,) = tmp_path.glob("*.run-*")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert not mine.is_cached
