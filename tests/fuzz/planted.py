@@ -36,14 +36,21 @@ FAULTLESS: Final = ("read", "refused with the name", "refused with the place", "
 WAYS: Final = (*FAULTLESS, *FAULTS)
 
 
+class _Raw(InputError):
+    """An error that shows its message as it is."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def _read(data: bytes, prepared: None, folder: Path) -> None:
     way = data.decode()
     errors = {
         "a foreign error": KeyError("x"),
         "no text": InputError(" "),
-        "an escape": InputError("case.txt: \x1b[31m"),
-        "a surrogate": InputError("case.txt: \ud800"),
-        "no end": InputError("case.txt: " + 20_000 * "x"),
+        "an escape": _Raw("case.txt: \x1b[31m"),
+        "a surrogate": _Raw("case.txt: \ud800"),
+        "no end": _Raw("case.txt: " + 20_000 * "x"),
         "a secret": InputError(f"case.txt: {SECRET}"),
         "no place": ModelError("something is wrong"),
         "no file": InputError("something is wrong"),
