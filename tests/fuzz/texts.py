@@ -13,6 +13,7 @@ from zlib import crc32
 import sateen as st
 from fuzz.judging import SECRET, Format, promise
 from fuzz.mutators import SWELLERS, spoilt, swollen
+from sateen.core.errors import TextError
 from sateen.language.grammar import parse_condition, parse_expression
 from sateen.logic.csl import read_properties
 from sateen.model.model import Model
@@ -94,7 +95,11 @@ def read_model(data: bytes, folder: Path, suffix: str, constants: dict[str, obje
         if crc32(data) % 2:
             reader = READERS[suffix]
             text = text_of(data)
-            check_model(reader.read(text, constants=constants) if reader.takes_constants else reader.read(text))
+            try:
+                check_model(reader.read(text, constants=constants) if reader.takes_constants else reader.read(text))
+            except TextError as error:
+                if error.text:  # without, it is about the whole text, and there is no file to name
+                    raise
             return
     check_model(Model.load(written(data, folder, suffix), constants=constants))
 
