@@ -19,7 +19,6 @@ from typing import Final
 from sateen.engine.algebra import algebra_source
 from sateen.engine.bounds import Unchecked
 from sateen.engine.emit_tail import capped_wait, event_tail, log_tail, ringing, sets_shape, settle_source, tail
-from sateen.engine.events import TINY
 from sateen.engine.lanes import LANES, Lanes
 from sateen.engine.questions import Operator
 from sateen.language.expression import LARGEST_WHOLE, Name
@@ -27,7 +26,6 @@ from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-_RESOLUTION: Final = 2.0**-52  # of a double
 _LAST_TIME: Final = 1e307  # of the next jump, where there is one: an infinite time means that there is none
 REASONS: Final = ("max_events", "max_time", "max_population")  # why a run may stay undecided
 ALGEBRA: Final = "sateen_algebra"  # the name under which generated source finds the compiled algebra
@@ -78,15 +76,12 @@ def _vector(lanes: Lanes) -> list[str]:
     for name in lanes.tracked:
         say(f"      {lanes.local(Name(name))} = {lanes.slot('X_' + name)}")
     _rates(lanes, say)
-    last = f"a{len(lanes.model.transitions) - 1}" if lanes.model.transitions else "0.0"
+    last = _total(lanes)
     say(f"      t = {lanes.slot('t')}")
     say(_random(LANES))
-    say(f"      wait = wait / {last} if {last} > 0.0 else inf")
-    # Every state lasts, if only for as long as a double can tell: else it would not be seen.
-    say(f"      least = t * {_RESOLUTION!r} + {TINY!r}")
-    say("      tn = t + (wait if wait > least else least)")
-    if lanes.endless:
-        say(f"      tn = {_LAST_TIME!r} if (tn > {_LAST_TIME!r}) & ({last} > 0.0) else tn")
+    say(f"      tn = t + wait / abs({last})")  # which may be -0: where nothing can happen, the wait is infinite
+    if lanes.logs and lanes.endless:
+        say(f"      tn = {_LAST_TIME!r} if (tn > {_LAST_TIME!r}) & ({last} != 0.0) else tn")
     if events:
         capped_wait(lanes, say)
     say(f"      u = pick * {last}")
@@ -118,6 +113,11 @@ def _vector(lanes: Lanes) -> list[str]:
     if lanes.logs:
         lines.extend(log_tail(lanes))
     return lines
+
+
+def _total(lanes: Lanes) -> str:
+    """The summed rate."""
+    return f"a{len(lanes.model.transitions) - 1}" if lanes.model.transitions else "0.0"
 
 
 def _rates(lanes: Lanes, say: Callable[[str], None]) -> None:
@@ -184,8 +184,9 @@ def _segment(lanes: Lanes, operator: Operator) -> tuple[str, str]:
     if operator.window is None:
         return f"({right})", "True"
     low, high = operator.window.low, operator.window.high
+    absorbed = f"((tn == inf) & ({_total(lanes)} == 0.0))"  # a wait may be too long for a double, too
     hits = [right] if low == 0 else [right, f"(tn > {low!r})"]
-    misses = ["(tn == inf)" if math.isinf(high) else f"(tn > {high!r})"]
+    misses = [absorbed if math.isinf(high) else f"(tn > {high!r})"]
     if operator.left is not None:
         left = lanes.moving.source(operator.left)
         hits += [] if low == 0 else [f"({left} | (t >= {low!r}))"]

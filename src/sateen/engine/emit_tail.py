@@ -154,7 +154,13 @@ def log_tail(lanes: Lanes) -> list[str]:
         "            places = np.empty(room, np.int64)",
         f"            sets = np.empty({sets_shape(lanes)}, np.int64)",
     ]
-    lines += ["          " + line for line in _entry(lanes, lanes.slot("t"))]
+    # Every state lasts, if only for as long as a double can tell: else a log would not show it.
+    lines += [
+        f"          moment = {lanes.slot('t')}",
+        "          if moment <= book[l, size[l] - 1, 0]:",
+        f"            moment = max(np.nextafter(book[l, size[l] - 1, 0], inf), {TINY!r})",
+    ]
+    lines += ["          " + line for line in _entry(lanes, "moment")]
     return [*lines, "          ng -= 1", "          if ng == 0:", "            break"]
 
 
