@@ -56,7 +56,7 @@ class Family:
     thetas: tuple[dict[str, float], ...]
 
 
-def family(g: int, groups: int = 5, points: int = 60) -> Family:
+def family(g: int, groups: int = 5, points: int = 90) -> Family:
     """The family of that number."""
     rng = random.Random(g)
     mood = rng.choice(MOODS)
@@ -77,8 +77,8 @@ class _Writer:
     def __init__(self, rng: random.Random, mood: str) -> None:
         self.rng, self.mood = rng, mood
         self.species = list("ABC"[: rng.choice((1, 2, 2, 2, 3))])
-        self.real = rng.random() < 0.25
-        self.eventful = self.real or rng.random() < 0.25
+        self.real = rng.random() < 0.15
+        self.eventful = self.real or rng.random() < 0.2
         self.rates: list[str] = []
         self.delays = rng.random() < 0.5
 
@@ -195,9 +195,9 @@ class _Writer:
     def group(self) -> Group:
         """Formulas for one kernel: all flat, or flat ones beside nested ones."""
         rng = self.rng
-        nested = rng.random() < 0.45
+        nested = rng.random() < 0.35
         texts = [
-            self.nested() if nested and rng.random() < 0.6 else self.flat() for _ in range(rng.choice((1, 1, 2, 3)))
+            self.nested() if nested and rng.random() < 0.6 else self.flat() for _ in range(rng.choice((1, 1, 1, 2)))
         ]
         ends = [rng.choice((0.5, 1.0, 2.0, 0.3)) if rng.random() < 0.12 else None for _ in texts]
         return Group(
