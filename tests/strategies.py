@@ -59,7 +59,7 @@ ODD_NAMES = ("a b", "2x", "x-1", "x(t-1)", "p53/Mdm2", "G[0,1]", "a & b", "#1", 
 @cache
 def names() -> st.SearchStrategy[str]:
     """Names of species and parameters: plain ones, reserved words, and ones that only backquotes can hold."""
-    characters = st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters="`")
+    characters = st.characters(categories=("L", "N", "P", "S"), include_characters=" ", exclude_characters="`")
     free = st.text(characters, min_size=1, max_size=12).filter(lambda name: name.strip() and name[:2] != "__")
     return st.sampled_from(PLAIN_NAMES) | st.sampled_from((*sorted(FORMULA_RESERVED), *ODD_NAMES)) | free
 

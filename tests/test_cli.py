@@ -72,6 +72,16 @@ class TestInspect:
         assert "  r2  X -> 0  @ X  when X > 0 and X < 99\n" in shown
         assert "constants" not in shown
 
+    def test_control_characters_of_a_file_reach_no_terminal(self, tmp_path: Path) -> None:
+        file = tmp_path / "a\x1b]0;b\x07.sateen"
+        file.write_text("species X = 1\nX\x1b[2J -> 0 @ 1\n", encoding="utf-8")
+        done = sateen("inspect", file, code=1)
+        assert "X\\x1b[2J -> 0" in done.stderr
+        assert "\x1b" not in done.output
+        done = sateen("inspect", tmp_path / "missing\x1b.sateen", code=1)
+        assert "missing\\x1b.sateen" in done.stderr
+        assert "\x1b" not in done.output
+
     def test_warnings_are_printed_once_on_stderr(self, doubtful: str) -> None:
         done = sateen("inspect", doubtful)
         assert done.stderr == "warning: line 2: nothing uses the parameter spare\n"

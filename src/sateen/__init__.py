@@ -85,6 +85,7 @@ provide(
         "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
+        "write text": "sateen.files.atomic:write_text",
         "write observations as csv": "sateen.files.observations:write_csv",
         "read observations from csv": "sateen.files.observations:read_csv",
         "save guarantee": "sateen.guarantee.archive:write_guarantee",

@@ -24,6 +24,7 @@ from sateen.core.errors import (
     SateenWarning,
     SimulationError,
     SpaceError,
+    StoreError,
     TextError,
     UnknownVerdictError,
     nearest,
@@ -81,6 +82,26 @@ def test_the_end_of_a_line_belongs_to_that_line() -> None:
     error = TextError("no", "ab\ncd", 2)
     assert str(error) == "no (line 1)\n  ab\n    ^"
     assert (error.line, error.column) == (1, 3)
+
+
+def test_what_cannot_be_seen_is_shown_escaped_with_the_caret_in_its_place() -> None:
+    line = "a\x1b[31m\t\u202eb\ud800 \x9b?"
+    error = TextError("no\x07", f"{line}\nrest", line.index("?"), remedy="see\r\x00it")
+    shown = "  a\\x1b[31m\t\\u202eb\\ud800 \\x9b?"
+    caret = "  " + " " * len("a\\x1b[31m") + "\t" + " " * len("\\u202eb\\ud800 \\x9b") + "^"
+    assert str(error) == "\n".join(["no\\x07 (line 1)", shown, caret, "  see\\r\\x00it"])
+
+
+def test_a_message_that_quotes_a_long_text_is_cut_in_its_middle() -> None:
+    error = TextError(f"{'a' * 9_000}{'b' * 9_000} is no name", remedy="c" * 9_000)
+    message, remedy = str(error).split("\n")
+    assert message == f"{'a' * 500} … {'b' * 489} is no name"
+    assert remedy == f"  {'c' * 500} … {'c' * 500}"
+
+
+@pytest.mark.parametrize("kind", [SateenError, InputError, StoreError, SimulationError, ModelError])
+def test_no_error_sends_control_characters_to_a_terminal(kind: type[SateenError]) -> None:
+    assert str(kind("a\x1b]0;b\x07")) == "a\\x1b]0;b\\x07"
 
 
 def test_of_a_long_line_only_the_part_around_the_place_is_shown() -> None:

@@ -427,13 +427,47 @@ class TestTables:
                 "# sateen observations: 1\n# space: {\nk,satisfied,trials\n0.5,1,2\n",
                 "comments before the table are damaged",
             ),
-            ("# sateen observations: 1\nk,satisfied,trials\n0.5,1,2\n", "comments before the table do not fit it"),
+            ("# sateen observations: 1\nk,satisfied,trials\n0.5,1,2\n", "comments before the table are damaged"),
+            ("k,satisfied,trials\n0.5," + "9" * 5000 + ",2\n", "line 2, column satisfied: '9{40}' is no whole number"),
+            ("k,satisfied,trials\n0.5,1,99999999999999999999\n", "is no whole number, or too large"),
+            (",".join(f"c{n}" for n in range(100)), r"there is no column k; the columns are c0, .*, … \(100 in all\)"),
         ],
     )
     def test_a_wrong_table_is_refused_with_its_place(self, tmp_path: Path, text: str, words: str) -> None:
         (tmp_path / "wrong.csv").write_text(text, encoding="utf-8")
         with pytest.raises(st.InputError, match=rf"wrong\.csv: .*{words}"):
             Observations.from_csv(tmp_path / "wrong.csv", Space(k=(0, 1)))
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("space", None),
+            ("space", "7"),
+            ("space", '[["k"]]'),
+            ("space", '[["k", [0, 1, "cubic"]]]'),
+            ("space", "[" * 100_000),
+            ("seed", '""'),
+            ("seed", str(2**70)),
+            ("seed", "Infinity"),
+            ("provenance", '["x"]'),
+            ("seconds", "1" + "0" * 400),
+            ("seconds", "9" * 5000),
+            ("reasons", '{"a": 1}'),
+            ("failures", "[7]"),
+            ("relevant", "[1]"),
+            ("design", "null"),
+        ],
+    )
+    def test_comments_of_a_table_that_say_something_else_are_refused(
+        self, tmp_path: Path, key: str, value: str | None
+    ) -> None:
+        file = tmp_path / "a.csv"
+        made().to_csv(file)
+        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith(f"# {key}:")]
+        lines[1:1] = [] if value is None else [f"# {key}: {value}"]
+        file.write_text("\n".join(lines), encoding="utf-8")
+        with pytest.raises(st.InputError, match=r"a\.csv: (.|\n)*(restore the file|pass space)"):
+            Observations.from_csv(file)
 
     def test_a_parameter_with_the_name_of_a_column_needs_the_other_file(self, tmp_path: Path) -> None:
         obs = Observations.from_counts(Space(trials=(0, 1)), {"trials": [0.5]}, 1, 2)

@@ -120,18 +120,23 @@ def test_a_csv_table_reads_back_with_the_lines_that_its_rows_stand_in(table, bet
         csv.writer(text, lineterminator="\n").writerow(row)
         lines.append(2 * number + 2)
     read = read_csv_table(io.StringIO(text.getvalue()))
-    assert (read.names, read.rows, read.lines) == (names, rows, lines)
+    assert (read.names, read.line, list(read.rows)) == (names, lines[0], list(zip(lines[1:], rows, strict=True)))
     used = [note.strip() for note in between[: len(lines)] if note]
     assert read.comments == [note.removeprefix("#").strip() for note in used]
 
 
 def test_a_row_of_another_length_is_refused_with_its_line():
     with pytest.raises(PathError, match=r"line 4: 1 values under 2 columns \(a, b\)"):
-        read_csv_table(["a,b", "# c", "1,2", "3"], PathError)
+        list(read_csv_table(["a,b", "# c", "1,2", "3"], PathError).rows)
     with pytest.raises(InputError, match="line 2"):
-        read_csv_table(["a,b", "1,2,3"])
+        list(read_csv_table(["a,b", "1,2,3"]).rows)
+
+
+def test_a_table_of_very_many_columns_is_refused_with_the_limit():
+    with pytest.raises(InputError, match="line 1: the table has 10,001 columns, and at most 10,000 are read"):
+        read_csv_table([",".join(["a"] * 10_001)])
 
 
 def test_nothing_has_no_names_and_no_rows():
     table = read_csv_table([])
-    assert (table.names, table.rows, table.comments) == ([], [], [])
+    assert (table.names, list(table.rows), table.comments) == ([], [], [])

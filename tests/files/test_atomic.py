@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from sateen.core.errors import InputError
 from sateen.files.atomic import replacing, write_text
 
 
@@ -76,22 +79,41 @@ def test_until_it_is_complete_readers_see_the_old_file(tmp_path):
     assert file.read_bytes() == b"new"
 
 
-def test_a_link_stays_a_link_to_the_new_file(tmp_path):
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path):
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "target", tmp_path / "link"
     target.write_text("old")
     link.symlink_to(target)
     write_text(link, "new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
+    assert not link.is_symlink()
+    assert (link.read_text(), target.read_text()) == ("new", "old")
     assert names(tmp_path) == ["link", "there"]
 
 
-def test_a_link_to_nothing_makes_its_target(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "target")
+@pytest.mark.parametrize("target", ["nothing", "/dev/null"])
+def test_a_link_to_nothing_or_to_a_device_is_replaced_too(tmp_path, target):
+    (tmp_path / "link").symlink_to(target)
     write_text(tmp_path / "link", "new")
-    assert (tmp_path / "target").read_text() == "new"
-    assert (tmp_path / "link").is_symlink()
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_text() == "new"
+    assert names(tmp_path) == ["link"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
+@pytest.mark.parametrize("redirected", [True, False])
+def test_the_streams_of_the_system_are_written_to(tmp_path, redirected):
+    program = "from sateen.files.atomic import write_text; write_text('/dev/stdout', 'through')"
+    with open(tmp_path / "file", "wb") as file:
+        ran = subprocess.run(
+            [sys.executable, "-c", program], stdout=file if redirected else subprocess.PIPE, check=True
+        )
+    assert (ran.stdout if not redirected else (tmp_path / "file").read_bytes()) == b"through"
+    assert os.path.islink("/dev/stdout")
+
+
+def test_a_name_with_a_nul_is_refused_in_words():
+    with pytest.raises(InputError, match=r"a\\x00b' cannot be the name of a file"):
+        write_text("a\0b", "x")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

@@ -144,6 +144,7 @@ def test_any_recipe_is_read_back_as_it_was(
 def test_infinite_settings_and_rows_of_numbers_are_read_back_too(recipe: Any) -> None:
     learner = {st.EPGP: "ep-gp", st.SVIGP: "svi-gp"}[type(recipe)]
     content, arrays = posterior_parts(replace(fitted(), recipe=recipe))
+    content["learned"]["kind"] = learner
     text = json.dumps({**content, "learner": learner}, allow_nan=False)
     assert posterior_from_parts(json.loads(text), arrays).recipe == recipe
 
@@ -166,7 +167,7 @@ def test_settings_that_are_not_in_the_file_are_what_they_are_by_default() -> Non
         ({"recipe": {"inducing": "many"}}, "no valid posterior"),
         ({"recipe": ["kernel"]}, "no valid posterior"),
         ({"recipe": None}, "no valid posterior"),
-        ({"training": {}}, "'space' is missing"),
+        ({"training": {}}, "object missing required field `space`"),
         ({"inputs": {"names": ["stranger"], "scales": ["linear"]}}, "no valid posterior"),
         ({"inputs": {"names": ["beta"], "scales": ["cubic"]}}, "no valid posterior"),
         ({"inputs": {"names": ["beta"], "scales": []}}, "no valid posterior"),
@@ -197,6 +198,65 @@ def test_counts_of_another_number_of_points_are_refused() -> None:
         if key.startswith("training/"):
             with pytest.raises(st.InputError, match="no valid posterior"):
                 posterior_from_parts(content, {**arrays, key: array[:-1]})
+
+
+@pytest.mark.parametrize(
+    ("key", "array"),
+    [
+        ("learned/spread", np.empty((60_000, 0))),  # whose product with itself has 29 gigabytes
+        ("learned/mean", np.zeros(60_000)),
+        ("learned/mean", np.array(0.0)),
+        ("learned/mean", np.full(12, np.nan)),
+        ("learned/mean", np.full(12, 1e308)),
+        ("learned/points", np.zeros((12, 2))),
+        ("learned/unseen", np.ones(3, bool)),
+        ("learned/factor", np.zeros((12, 12))),
+        ("record/steps", np.zeros((1, 1))),
+        ("training/theta", np.empty((10**9, 0))),
+        ("training/satisfied", np.array(1)),
+        ("training/trials", np.zeros(40, np.float16)),
+    ],
+)
+def test_arrays_of_another_shape_or_type_are_refused_before_anything_is_made_of_them(key: str, array: Any) -> None:
+    content, arrays = parts()
+    with pytest.raises(st.InputError, match=r"f\.safetensors holds no valid posterior"):
+        posterior_from_parts(content, {**arrays, key: array}, "f.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("section", "change"),
+    [
+        ("learned", {"kind": "svi-gp"}),
+        ("learned", {"kind": 7}),
+        ("learned", {"offset": "0"}),
+        ("learned", {"link": "cauchit"}),
+        ("learned", {"kernel": {"name": "matern", "length_scales": [1.0, 1.0, 1.0], "variance": 1.0}}),
+        ("learned", {"kernel": {"name": "matern", "length_scales": "1", "variance": 1.0}}),
+        ("inputs", {"names": ["beta", "beta"], "scales": ["linear", "linear"]}),
+        ("record", {"verdict": 7}),
+        ("record", {"notes": "many"}),
+        ("record", {"seconds": "long"}),
+        ("training", {"seconds": "1"}),
+        ("training", {"design": ["uniform"]}),
+        ("training", {"failures": [{"theta": 1}]}),
+        ("training", {"provenance": []}),
+    ],
+)
+def test_words_of_a_wrong_type_are_refused(section: str, change: dict[str, Any]) -> None:
+    content, arrays = parts()
+    content[section] |= change
+    with pytest.raises(st.InputError, match=r"f\.safetensors holds no valid posterior"):
+        posterior_from_parts(content, arrays, "f.safetensors")
+
+
+def test_observations_whose_words_are_spoilt_are_refused_by_name(tmp_path: Path) -> None:
+    rich_observations().save(tmp_path / "o.safetensors")
+    kind, number, content, arrays = read_container(tmp_path / "o.safetensors")
+    for change in ({"space": 7}, {"space": [["beta", [1, 0, "linear"]]]}, {"seconds": -1.0}, {"reasons": "all"}):
+        write_container(tmp_path / "o.safetensors", kind, number, {**content, **change}, arrays)
+        for load in (st.load, Observations.load):
+            with pytest.raises(st.InputError, match=r"o\.safetensors holds no valid observations"):
+                load(tmp_path / "o.safetensors")
 
 
 def test_a_recipe_that_a_file_cannot_keep_is_refused_before_anything_is_written(tmp_path: Path) -> None:

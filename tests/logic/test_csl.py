@@ -282,9 +282,12 @@ def test_files_that_are_wrong_as_a_whole_are_refused_at_once(text, words):
         ({"z": 1}, "there is no constant z to be given here"),
         ({"tt": 1}, "did you mean t?"),
         ({"k": 1}, "the model has it, but was read without a value for it"),
+        ({"three": 10**6000}, "the constant three is a number of too many digits here, but"),
         ({"three": 4}, "the constant three is 4 here, but the model was read with 3"),
         ({"t": "soon"}, "the constant t is 'soon', not a finite number"),
         ({"T2": math.nan}, "not a finite number"),
+        ({"T2": 10**400}, "not a finite number"),
+        ({"t": 10**6000}, "the constant t is a number of too many digits, not a finite number"),
         ({"T3": 1}, "the constant T3 has a value already: 2 * T2"),
     ],
 )

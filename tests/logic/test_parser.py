@@ -250,8 +250,8 @@ def test_a_delayed_species_is_never_replaced_by_a_constant() -> None:
     assert formula.delays == (Delayed("x", 1.0),)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_constant_is_a_finite_number(value: float) -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, -(10**400), "5", None])
+def test_a_constant_is_a_finite_number(value: Any) -> None:
     with pytest.raises(FormulaError, match=r"the constant T is .*, not a finite number"):
         stl("F[0, T] x > 0", constants={"T": value})
 
@@ -271,7 +271,7 @@ def test_the_end_is_kept_and_is_a_float() -> None:
     assert stl("x > 0", end=0).end == 0.0
 
 
-@pytest.mark.parametrize("end", [-1, math.inf, math.nan, -math.inf])
+@pytest.mark.parametrize("end", [-1, math.inf, math.nan, -math.inf, 10**400])
 def test_the_end_is_a_time(end: float) -> None:
     with pytest.raises(FormulaError, match="end is a time from 0 on"):
         stl("x > 0", end=end)
@@ -425,6 +425,8 @@ HOSTILE = {
     "a bound of 19,000 digits": "F[0, " + "9" * 19_000 + "] x > 0",
     "a name of 19,000 characters": "x" * 19_000 + " > 0",
     "a bound of 19,000 characters": "F[0, " + "x" * 19_000 + "] x > 0",
+    "a name of 19,000 characters in a wrong place": "x" * 19_000 + " y > 0",
+    "a number of 19,000 digits before a name": "x > " + "1" * 19_000 + "a",
     "19,999 backquotes": "`" * 19_999,
     "five megabytes": "x > 0 & " * 600_000 + "x > 0",
     "five megabytes of spaces": " " * 5_000_000,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
+from random import Random
 
 import pytest
 
 import sateen as st
 from hostile import outcomes_of
-from sateen.model.antimony import MAX_CHARACTERS, read_antimony
+from sateen.model.antimony import MAX_CHARACTERS, as_sbml, read_antimony
 
 
 def test_reactions_counts_and_parameters():
@@ -139,13 +141,96 @@ def test_a_text_that_says_nothing_or_too_much_is_refused(text):
         read_antimony(text)
 
 
-def test_a_file_beside_the_model_is_never_read(tmp_path, monkeypatch):
-    (tmp_path / "secret.ant").write_text("A -> ; k*A; A = 10; k = 1")
+def outcome(text):
+    """The model that a text makes, as text, or what its error says."""
+    try:
+        return str(read_antimony(text).model)
+    except st.ModelError as error:
+        return str(error)
+
+
+@pytest.fixture
+def canary(tmp_path, monkeypatch):
+    """The name of a file beside the model, which has the species canary."""
+    (tmp_path / "secret.ant").write_text("canary -> ; k*canary; canary = 10; k = 1")
     monkeypatch.chdir(tmp_path)
-    for before in ("", "x=1;", "/* */", '"a"', "// \n", "x=1 // \r", 'x is "a\\"; ', 'x is "http://a";', "# \\\n"):
-        for between in (" ", "\n", " /* */ ", "# \n", "/** / * **/"):
-            with pytest.raises(st.ModelError, match="import is refused"):
-                read_antimony(f'{before} import{between}"secret.ant"')
+    return str(tmp_path / "secret.ant")
+
+
+PAST_THE_COMMENTS = {
+    "a comment in a comment": '/*\n# */ import "{}"',
+    "continued": 'import \\\n"{}"',
+    "backquotes": "import ```{}```",
+    "after a number": 'm.sboTerm = 2e5import "{}"',
+    "after an arrow": 'A -oimport "{}"',
+    "escaped": 'x is "a\\\\"; import "{}"',
+    "plain": 'import "{}"',
+}
+
+
+@pytest.mark.parametrize("text", PAST_THE_COMMENTS.values(), ids=PAST_THE_COMMENTS)
+def test_import_is_refused_wherever_the_library_sees_it(text, canary):
+    with pytest.raises(st.ModelError, match="import is refused"):
+        read_antimony("model m\nx = 1\nend\n" + text.format(canary))
+
+
+def test_a_file_beside_the_model_is_never_read(canary):
+    parts = (
+        *(
+            "import",
+            "import",
+            f'"{canary}"',
+            f'"{canary}"',
+            "```" + canary + "```",
+            "x = 1",
+            'x is "a"',
+            "A -> ; A",
+            "2e5",
+        ),
+        *("/*", "*/", "//", "#", "\\", "\\\n", "\n", "\n", "\r", " ", " ", ";", '"', "```", "`", "'", "<", "-o", "."),
+        *("\v", "\f", "\0", "\x85", "\u2028", "\ufeff"),
+    )
+    random = Random(4)
+    for _ in range(150):
+        pieces = ["import", f'"{canary}"', *random.choices(parts, k=random.randint(1, 10))]
+        random.shuffle(pieces)
+        made = outcome("".join(pieces))
+        shown = made.split("\n")[0]
+        assert "canary =" not in made
+        assert "secret" not in shown
+        assert "open" not in shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
+def test_the_library_itself_cannot_open_a_file(canary):
+    text = f'import "{canary}"'
+    with pytest.raises(st.ModelError):
+        as_sbml("", text)
+
+
+def test_sbml_is_not_read_as_antimony():
+    with pytest.raises(st.ModelError, match="this is XML, not Antimony"):
+        read_antimony('\n <sbml xmlns="http://www.sbml.org/sbml/level3/version1/core" level="3" version="1"/>')
+
+
+@pytest.mark.parametrize("place", ["A = 1 β", "\ufeffA = 1", "A\x1b = 1", "A = 1\0", "A\ud800 = 1"])
+def test_what_is_not_ascii_stands_in_comments_and_strings_only(place):
+    with pytest.raises(st.ModelError, match="can only stand in a comment or a string") as error:
+        read_antimony(f"# β\nA -> ; k*A; k = 1\n{place}")
+    assert error.value.line == 3
+    assert read_antimony('A -> ; k*A; k = 1; A = 1; A is "β-catenin \ud800\x1b" // é \0').model.species == ("A",)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
+@pytest.mark.parametrize("text", ["A -> ; k*A; A = 1; k = a + 0notnot.5", "model inner(x)\n p: inner(y)\nend"])
+def test_a_text_on_which_the_library_crashes_or_never_ends_is_refused(text):
+    with pytest.raises(st.ModelError, match="crashes or does not end"):
+        read_antimony(text)
+
+
+def test_names_may_end_in_import():
+    made = read_antimony("glucose_import: -> A; k2_import; A = 1; k2_import = 1").model
+    assert made.happening == ("glucose_import",)
 
 
 def test_the_word_import_may_stand_in_comments_and_strings():

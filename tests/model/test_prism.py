@@ -222,6 +222,8 @@ def test_open_constants_that_the_model_does_not_need_are_no_parameters():
         ({"N": 2.5}, ModelError, "N is an int: a whole number, not 2.5"),
         ({"N": "five"}, ModelError, "the constant N is 'five', not a finite number"),
         ({"N": math.inf}, ModelError, "not a finite number"),
+        ({"N": 10**400}, ModelError, "not a finite number"),
+        ({"N": 10**6000}, ModelError, "the constant N is a number of too many digits, not a finite number"),
         ({"b": 2}, ModelError, "b is a bool: true or false, not 2"),
         ({"N": 2, "b": True, "a": 3}, ModelError, "the constant a has a value already"),
         ({"N": 2}, ModelError, "the bool constant b has no value"),

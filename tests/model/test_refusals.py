@@ -5,6 +5,8 @@ And texts that are made to harm: refused within a second each, in a process with
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 
 import sateen as st
 from hostile import outcomes_of
+from sateen.model.antimony import read_antimony
+from sateen.model.prism import read_prism
 from sateen.model.sbml import read_sbml
 from sateen.model.sbml_safety import MAX_BYTES
 from sbml_texts import (
@@ -283,7 +287,7 @@ def test_a_file_of_any_language_that_cannot_be_run_is_refused_with_its_line(name
     file.write_text(text, encoding="utf-8")
     with pytest.raises(st.ModelError) as error:
         st.Model.load(file)
-    assert error.value.message.startswith(message)
+    assert error.value.message.removeprefix(f"{file}: ").startswith(message)
     assert line in (0, error.value.line)
     assert len(error.value.message) > 10
 
@@ -298,9 +302,48 @@ def test_a_file_that_is_not_there_or_not_text_or_too_large_is_said_to_be_so(tmp_
     with (tmp_path / "large.xml").open("wb") as file:
         file.truncate(100_000_000)
     begin = time.monotonic()
-    with pytest.raises(st.ModelError, match="too large for a model: at most 10,000,000 bytes"):
+    with pytest.raises(st.ModelError, match="has 100,000,000 bytes, and at most 10,000,000 are read"):
         st.Model.load(tmp_path / "large.xml")
     assert time.monotonic() - begin < 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+@pytest.mark.parametrize("suffix", [".sateen", ".xml", ".ant", ".prism"])
+def test_what_cannot_be_the_name_of_a_file_is_refused(name, suffix):
+    with pytest.raises(st.ModelError, match="cannot be the name of a file"):
+        st.Model.load(name + suffix)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.sateen")
+    with pytest.raises(st.ModelError, match="is not a regular file"):
+        st.Model.load(tmp_path / "pipe.sateen")
+
+
+def test_an_error_without_a_place_names_the_file(tmp_path):
+    (tmp_path / "empty.ant").write_text("// nothing", encoding="utf-8")
+    with pytest.raises(st.ModelError, match=r"empty\.ant: an Antimony file that says nothing"):
+        st.Model.load(tmp_path / "empty.ant")
+
+
+@pytest.mark.parametrize("place", ['id="m"', "</sbml>"])
+def test_half_a_surrogate_pair_in_sbml_is_pointed_at(place):
+    text = document(X, K, DECAY).replace(place, f"{place}\udc89")
+    with pytest.raises(st.ModelError, match="is half of a character") as error:
+        read_sbml(text)
+    assert text[error.value.position] == "\udc89"
+
+
+def test_no_more_molecules_take_part_than_text_can_say():
+    with pytest.raises(st.ModelError, match="of B in R is 3,000,000,000") as error:
+        read_antimony("R: A -> 3000000000 B; k*A\nA = 1; B = 0; k = 1")
+    assert error.value.line == 1
+    assert error.value.remedy == "it can be at most 1,000,000,000"
+    with pytest.raises(st.ModelError, match="1,800,000,000 A take part in r"):
+        st.Model.parse("species A = 0\nr: 0 -> 900000000 A + 900000000 A @ 1")
+    jump = read_prism("ctmc module m x : int init 0; [] true -> 1 : (x'=x+3000000000); endmodule").model
+    assert st.Model.parse(str(jump)) == jump
 
 
 def entities(*declared: str, used: str = "&z;") -> str:

@@ -14,7 +14,7 @@ import pytest
 
 import sateen as st
 from sateen.core.fingerprints import fingerprint, plain_json
-from sateen.pipeline.folder import ResultFolder
+from sateen.pipeline.folder import ResultFolder, write_summary
 from small_studies import SMALL, small
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="this test speaks to a POSIX system")
@@ -98,12 +98,12 @@ class TestDamage:
         with pytest.raises(st.InputError, match="has not come to its end there"):
             st.Result.load(folder)
         (folder / "result.json").write_text('{"format": 1}')
-        with pytest.raises(st.StoreError, match="is of the format 1, and this sateen reads 2"):
+        with pytest.raises(st.StoreError, match="is of the format 1, and this sateen reads 3"):
             st.Result.load(folder)
         (folder / "result.json").write_text('{"format": 99}')
-        with pytest.raises(st.StoreError, match="is of the format 99, and this sateen reads 2"):
+        with pytest.raises(st.StoreError, match="is of the format 99, and this sateen reads 3"):
             st.Result.load(folder)
-        (folder / "result.json").write_text('{"format": 2}')
+        write_summary(folder / "result.json", {"format": 3})
         with pytest.raises(st.StoreError, match="is invalid"):
             st.Result.load(folder)
 
@@ -150,7 +150,7 @@ class TestOthers:
     @POSIX
     def test_a_killed_run_leaves_no_lock(self, folder: Path) -> None:
         program = (
-            "import sys, pathlib, time; from sateen.pipeline.folder import ResultFolder\n"
+            "import sys, pathlib, time; from sateen.pipeline.folder import ResultFolder, write_summary\n"
             "with ResultFolder(pathlib.Path(sys.argv[1])).held():\n    print('held', flush=True)\n    time.sleep(600)"
         )
         with subprocess.Popen([sys.executable, "-c", program, folder], stdout=subprocess.PIPE) as holder:

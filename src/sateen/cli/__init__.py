@@ -15,6 +15,7 @@ import click
 
 from sateen.cli.options import as_option
 from sateen.core.errors import InputError, SateenError, nearest
+from sateen.core.printable import printable
 from sateen.core.registry import Registry
 from sateen.core.version import VERSION
 
@@ -44,7 +45,7 @@ class _Failure(click.ClickException):
     """An error that ends the program; its message goes to stderr as it is."""
 
     def show(self, file: IO[str] | None = None) -> None:
-        click.echo(self.message, file=file, err=True)
+        click.echo(printable(self.message), file=file, err=True)
 
 
 class _Interrupted(_Failure):

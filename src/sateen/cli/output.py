@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import click
 
 from sateen.core.errors import InputError
+from sateen.core.printable import printable
 from sateen.core.text import duration_text, number_text
 
 if TYPE_CHECKING:
     import sateen as st
 
+_BOLD: Final = re.compile(r"(\x1b\[[01]m)")  # the beginning and the end
 _SHOWN_ROWS: Final = 10  # at each end of a long table
 
 
@@ -26,7 +29,12 @@ def show(as_json: bool, content: Callable[[], Mapping[str, object]], lines: Call
     if as_json:
         print_json(content())
     else:
-        click.echo("\n".join(lines()))
+        click.echo(_styled("\n".join(lines())))
+
+
+def _styled(text: str) -> str:
+    """The text as a terminal may show it: `click.style` makes headings bold, and nothing else steers it."""
+    return "".join(part if _BOLD.fullmatch(part) else printable(part) for part in _BOLD.split(text))
 
 
 def print_json(content: Mapping[str, object]) -> None:
@@ -39,7 +47,7 @@ def print_json(content: Mapping[str, object]) -> None:
 
 def say(text: str) -> None:
     """Print a line to stderr, where it does not mix with the output."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
 
 
 def warn(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,12 +16,14 @@ from sateen.cli.options import JSON, PLOT, pairs, written
 from sateen.cli.output import draw, say, shortened, show, writing
 from sateen.cli.sources import load_learned, reading
 from sateen.core.errors import InputError
-from sateen.core.text import percent, read_csv_table
+from sateen.core.reading import opened_table
+from sateen.core.text import names_text, percent, read_csv_table
 
 if TYPE_CHECKING:
     from sateen.core.types import FloatArray
 
 _MOST_POINTS: Final = 10_000_000
+_SHOWN: Final = 40  # characters of a value that is no number
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 
 
@@ -108,27 +111,33 @@ def _where(
     return space.grid(grid)
 
 
-def _columns_in(file: str, space: st.Space) -> dict[str, list[float]] | list[dict[str, float]]:
+def _columns_in(file: str, space: st.Space) -> dict[str, array[float]] | list[dict[str, float]]:
     """The columns of a table that are parameters. The other columns are named, for a name may be misspelt."""
-    known = dict(space.parameters)
-    with reading(file), open(file, encoding="utf-8-sig", newline="") as stream:
+    known, count = dict(space.parameters), 0
+    with reading(file), opened_table(file) as stream:
         try:
             table = read_csv_table(stream)
+            if missing := [name for name in space.names if name not in table.names]:
+                there = names_text(table.names) or "not there"
+                raise InputError(f"it has no column {missing[0]}; its columns are {there}")
+            columns = {name: array("d") for name in table.names if name in known}
+            for line, row in table.rows:
+                count += 1
+                for name, text in zip(table.names, row, strict=True):
+                    if name in known:
+                        columns[name].append(_number(text, name, line))
         except (UnicodeDecodeError, csv.Error, InputError) as error:
             raise InputError(f"{file} is no table: {error}") from None
-    if missing := [name for name in space.names if name not in table.names]:
-        raise InputError(f"{file} has no column {missing[0]}; its columns are {', '.join(table.names) or 'not there'}")
     if others := [name for name in table.names if name not in known]:
-        say(f"not read from {file}, for the space has no such parameter: {', '.join(others)}")
-    columns: dict[str, list[float]] = {name: [] for name in table.names if name in known}
-    for line, row in zip(table.lines[1:], table.rows, strict=True):
-        for name, text in zip(table.names, row, strict=True):
-            if name in known:
-                try:
-                    columns[name].append(float(text))
-                except ValueError:
-                    raise InputError(f"{file}: {name} is {text!r} in line {line}, which is no number") from None
-    return columns or [{} for _ in table.rows]
+        say(f"not read from {file}, for the space has no such parameter: {names_text(others)}")
+    return columns or [{} for _ in range(count)]
+
+
+def _number(text: str, name: str, line: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{name} is {text[:_SHOWN]!r} in line {line}, which is no number") from None
 
 
 def _table(prediction: st.Prediction, slopes: FloatArray | None) -> tuple[list[str], list[list[float]]]:

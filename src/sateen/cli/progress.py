@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
+from sateen.core.printable import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
@@ -49,9 +51,9 @@ class Bar:
     def note(self, text: str) -> None:
         """A line of its own, above the bar."""
         if self._drawn is None:
-            click.echo(text, file=self._stream)
+            click.echo(printable(text), file=self._stream)
         else:
-            self._drawn.console.print(text, markup=False, highlight=False)
+            self._drawn.console.print(printable(text), markup=False, highlight=False)
 
     def finish(self) -> None:
         """The work is over, and its bar disappears."""

@@ -28,6 +28,8 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from sateen.core.printable import printable
+
 __all__ = [
     "ExactError",
     "ExpressionError",
@@ -50,10 +52,14 @@ __all__ = [
 
 _ARGUMENT = re.compile(r"\{([a-z_]+)(?:=((?:[^{}]|\{[^{}]*\})*))?\}")
 _SHOWN_CHARACTERS = 100  # of a line of user text, around the caret
+_LONGEST_LINE = 1_000  # of any other
 
 
 class SateenError(Exception):
-    """Everything that sateen raises on purpose."""
+    """Everything that sateen raises on purpose; its text can be shown on a terminal, whatever it quotes."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(SateenError, ValueError):
@@ -81,8 +87,8 @@ class InputError(SateenError, ValueError):
 
     def worded(self, name: Callable[[str, str | None], str]) -> str:
         """The message and the remedy, with every argument written as `name(argument, value)`; value may be None."""
-        text = "\n".join([self.message, *_indented(self.remedy)])
-        return _with_arguments(text, name) if self.argument else text
+        text = "\n".join([*_short(self.message), *_indented(self.remedy)])
+        return printable(_with_arguments(text, name) if self.argument else text)
 
     def __str__(self) -> str:
         return self.worded(lambda name, value: name if value is None else f"{name}={value}")
@@ -111,11 +117,11 @@ class TextError(InputError):
 
     def worded(self, name: Callable[[str, str | None], str]) -> str:
         """The message, the place, and the remedy with every argument written as `name(argument, value)`."""
-        lines = [self.message]
+        lines = _short(self.message)
         if self.text:
-            lines[0] += f" (line {self.line})" if "\n" in self.text.strip("\n") else ""
+            lines[-1] += f" (line {self.line})" if "\n" in self.text.strip("\n") else ""
             lines += _pointed(self.text, self.position)
-        return "\n".join([*lines, *_indented(_with_arguments(self.remedy, name))])
+        return printable("\n".join([*lines, *_indented(_with_arguments(self.remedy, name))]))
 
 
 class ExpressionError(TextError):
@@ -203,7 +209,13 @@ def _with_arguments(text: str, name: Callable[[str, str | None], str]) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    return [f"  {line}" for line in text.splitlines()]
+    return [f"  {line}" for line in _short(text.strip("\n"))] if text else []
+
+
+def _short(text: str) -> list[str]:
+    """The lines of a text, without the middle of those that are very long: they quote what somebody wrote."""
+    half = _LONGEST_LINE // 2
+    return [line if len(line) <= _LONGEST_LINE else f"{line[:half]} … {line[-half:]}" for line in text.split("\n")]
 
 
 def _pointed(text: str, position: int) -> list[str]:
@@ -217,5 +229,5 @@ def _pointed(text: str, position: int) -> list[str]:
     before = "…" if cut else ""
     after = "…" if cut + _SHOWN_CHARACTERS < len(line) else ""
     # A tab stays a tab under the line, so that the caret stands where the reader sees it.
-    gap = "".join("\t" if mark == "\t" else " " for mark in before + shown[: column - cut])
+    gap = "".join("\t" if mark == "\t" else " " for mark in printable(before + shown[: column - cut]))
     return [f"  {before}{shown}{after}", f"  {gap}^"]

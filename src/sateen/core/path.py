@@ -7,9 +7,11 @@ instant excluded. It is known on [0, end], both ends included, and for ever if i
 from __future__ import annotations
 
 import csv
+import io
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
@@ -21,8 +23,9 @@ import numpy.typing as npt
 
 from sateen.core.counts import data_frame, read_only
 from sateen.core.errors import PathError, UnknownVerdictError, nearest
+from sateen.core.reading import opened_table
 from sateen.core.registry import call_provider
-from sateen.core.text import html_table, number_text, plural, read_csv_table
+from sateen.core.text import html_table, names_text, number_text, plural, read_csv_table
 from sateen.core.types import Axes, FloatArray
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 File: TypeAlias = "str | PathLike[str] | TextIO"
 
+_SHOWN_TEXT: Final = 60  # characters of what is no number
 _SHOWN_ROWS: Final = 4  # at each end of the table in a notebook
 _SHOWN_SPECIES: Final = 6  # in a repr
 _ABSORBED: Final = {"true": True, "false": False}  # as a CSV file says it
@@ -166,13 +170,15 @@ class Path:
 
     def to_csv(self, file: File) -> None:
         """Write the path as CSV that `from_csv` reads back as an equal path: comments, a header, and a row a jump."""
-        with _opened(file, "w") as stream:
-            stream.write(f"# end: {_exact(self.end)}\n# absorbed: {str(self.absorbed).lower()}\n")
-            stream.writelines(f"# value {name}: {_exact(value)}\n" for name, value in self.values.items())
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(["time", *self.species])
-            for time, state in zip(self.times.tolist(), self.states.tolist(), strict=True):
-                writer.writerow([_exact(time), *map(_exact, state)])
+        stream = io.StringIO() if isinstance(file, str | PathLike) else file
+        stream.write(f"# end: {_exact(self.end)}\n# absorbed: {str(self.absorbed).lower()}\n")
+        stream.writelines(f"# value {name}: {_exact(value)}\n" for name, value in self.values.items())
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["time", *self.species])
+        for time, state in zip(self.times.tolist(), self.states.tolist(), strict=True):
+            writer.writerow([_exact(time), *map(_exact, state)])
+        if isinstance(stream, io.StringIO) and stream is not file:
+            call_provider("write text", file, stream.getvalue())
 
     @classmethod
     def from_csv(cls, file: File, end: float | None = None, absorbed: bool | None = None) -> Path:
@@ -181,7 +187,7 @@ class Path:
         Lines that begin with `#` are comments; `# end: 150`, `# absorbed: true` and `# value beta: 0.12` are heeded,
         and `end` and `absorbed`, where given, go before them.
         """
-        with _opened(file, "r") as stream:
+        with opened_table(file) if isinstance(file, str | PathLike) else nullcontext(file) as stream:
             try:
                 return _read_csv(stream, end, absorbed)
             except (PathError, UnicodeDecodeError, csv.Error) as error:
@@ -233,23 +239,27 @@ def _numbers(given: npt.ArrayLike, what: str) -> FloatArray:
     """A fresh array of floats."""
     try:
         return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise PathError(f"{what} must be numbers: {error}") from None
 
 
 def _check_names(names: Sequence[str], what: str) -> None:
+    seen: set[str] = set()
     for place, name in enumerate(names):
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
-            raise PathError(f"{what}[{place}] is {name!r}; a name is printable text without spaces around it")
-        if name in names[:place]:
-            raise PathError(f"{what} name {name} twice; each needs a name of its own")
+            raise PathError(
+                f"{what}[{place}] is {ascii(name)[:_SHOWN_TEXT]}; a name is printable text without spaces around it"
+            )
+        if name in seen:
+            raise PathError(f"{what} name {name[:_SHOWN_TEXT]} twice; each needs a name of its own")
+        seen.add(name)
 
 
 def _number(given: object, what: str, finite: bool = True) -> float:
     try:
         number = float(given)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise PathError(f"{what} is {given!r}; it must be a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise PathError(f"{what} is {repr(given)[:_SHOWN_TEXT]}; it must be a number") from None
     if math.isnan(number) or (finite and math.isinf(number)):
         raise PathError(f"{what} is {number}; it must be {'finite' if finite else 'a number'}")
     return number
@@ -288,19 +298,13 @@ def _exact(value: float) -> str:
     return number_text(value) if value else repr(value)[: -len(".0")]  # minus zero keeps its sign
 
 
-def _opened(file: File, mode: str) -> AbstractContextManager[TextIO]:
-    if isinstance(file, str | PathLike):
-        return open(file, mode, encoding="utf-8-sig" if mode == "r" else "utf-8", newline="")  # type: ignore[return-value]
-    return nullcontext(file)
-
-
 def _time_column(names: list[str]) -> int:
     """Where the times are: a column `time`, or else `t`; spelt exactly so, or else in other letter case."""
     lowered = [name.lower() for name in names]
     for columns, wanted in ((names, "time"), (lowered, "time"), (names, "t"), (lowered, "t")):
         if wanted in columns:
             return columns.index(wanted)
-    raise PathError(f"no column is called time (or t): {', '.join(names)}\n  name the columns first, as in time,S,I")
+    raise PathError(f"no column is called time (or t): {names_text(names)}\n  name the columns first, as in time,S,I")
 
 
 def _from_table(
@@ -322,20 +326,26 @@ def _read_csv(stream: TextIO, end: float | None, absorbed: bool | None) -> Path:
     if not table.names:
         raise PathError("the file has no table; it begins with a header such as time,S,I")
     at = _time_column(table.names)
-    _check_names(table.names[:at] + table.names[at + 1 :], f"line {table.lines[0]}: species")
-    if not table.rows:
-        raise PathError(f"line {table.lines[0]}: no rows follow the header; a path has at least its state at time 0")
-    numbers = np.array(
-        [
-            [_number(text, f"line {line}, column {name}") for text, name in zip(row, table.names, strict=True)]
-            for line, row in zip(table.lines[1:], table.rows, strict=True)
-        ]
-    )
-    _check_times(numbers[:, at], lambda row: f"line {table.lines[row + 1]}")
+    _check_names(table.names[:at] + table.names[at + 1 :], f"line {table.line}: species")
+    values, lines = array("d"), array("q")
+    for line, row in table.rows:
+        lines.append(line)
+        try:
+            values.extend(map(float, row))
+        except ValueError:
+            for text, name in zip(row, table.names, strict=True):
+                _number(text, f"line {line}, column {name}")
+    if not lines:
+        raise PathError(f"line {table.line}: no rows follow the header; a path has at least its state at time 0")
+    numbers = np.array(values).reshape(len(lines), len(table.names))
+    if (odd := np.argwhere(~np.isfinite(numbers))).size:
+        place, column = odd[0].tolist()
+        _number(numbers[place, column], f"line {lines[place]}, column {table.names[column]}")
+    _check_times(numbers[:, at], lambda row: f"line {lines[row]}")
     notes = {key.strip(): text.strip() for key, _, text in (comment.rpartition(":") for comment in table.comments)}
     if end is None and "end" in notes:
         end = _number(notes["end"], "the comment `# end`")
     if absorbed is None and (absorbed := _ABSORBED.get(notes.get("absorbed", "false").lower())) is None:
-        raise PathError(f"the comment `# absorbed` says {notes['absorbed']}; it is true or false")
-    values = {key[6:].strip(): _number(text, key, False) for key, text in notes.items() if key.startswith("value ")}
-    return _from_table(numbers, table.names, at, end, absorbed, values)
+        raise PathError(f"the comment `# absorbed` says {notes['absorbed'][:_SHOWN_TEXT]}; it is true or false")
+    told = {key[6:].strip(): _number(text, key, False) for key, text in notes.items() if key.startswith("value ")}
+    return _from_table(numbers, table.names, at, end, absorbed, told)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TextIO
 
 from sateen.core.errors import InputError
 from sateen.core.types import File
 
 MOST_TEXT: Final = 2**24  # bytes of a text file, unless its reader says otherwise
+_MOST_TABLE: Final = 2**32  # bytes of a table, which is read line by line
 
 
 @contextmanager
@@ -50,3 +52,14 @@ def read_text(file: File, most: int = MOST_TEXT) -> str:
     except UnicodeDecodeError as error:
         message = f"{os.fspath(file)} is not text in UTF-8: byte {error.start:,} is wrong"
         raise InputError(message, remedy="save it as UTF-8") from None
+
+
+@contextmanager
+def opened_table(file: File) -> Iterator[TextIO]:
+    """A stream of the lines of a table in CSV text, with their ends as they are; what is no UTF-8 is an InputError."""
+    with opened(file, _MOST_TABLE) as stream:
+        try:
+            yield io.TextIOWrapper(stream, "utf-8-sig", newline="")
+        except UnicodeDecodeError as error:
+            message = f"{os.fspath(file)} is not text in UTF-8: {error.reason}"
+            raise InputError(message, remedy="save it as UTF-8") from None

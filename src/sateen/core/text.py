@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from numbers import Real
+from typing import Final
 
 from sateen.core.errors import InputError
+
+_SHOWN: Final = 60  # characters of a value in a message
+_SHOWN_NAMES: Final = 20  # in a message
+_LONGEST_NAME: Final = 60  # characters of a name in a message
+_MOST_COLUMNS: Final = 10_000  # of a table in CSV text
 
 
 def number_text(value: float) -> str:
@@ -18,9 +25,45 @@ def number_text(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
+def finite(value: object) -> float | None:
+    """The number that a value is; None where it is no number, or not a finite one.
+
+    >>> finite(3), finite(10**400), finite("3")
+    (3.0, None, None)
+    """
+    try:
+        result = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return None
+    return result if math.isfinite(result) else None
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: as Python writes it, and not longer than a line.
+
+    >>> shown("a"), shown(10**10_000)
+    ("'a'", 'a number of too many digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no more than some thousand digits
+        return "a number of too many digits"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
 def values_text(values: Mapping[str, float]) -> str:
     """Names with their values, as messages show a state or parameters: `S = 95, I = 5`."""
     return ", ".join(f"{name} = {number_text(value)}" for name, value in values.items())
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Names as a message lists them: of many, or of very long ones, only so much as can be read.
+
+    >>> names_text(["beta", "gamma"])
+    'beta, gamma'
+    """
+    shown = ", ".join(name[:_LONGEST_NAME] for name in names[:_SHOWN_NAMES])
+    return f"{shown}, … ({len(names):,} in all)" if len(names) > _SHOWN_NAMES else shown
 
 
 def percent(share: float | None) -> str:
@@ -63,19 +106,23 @@ def html_table(caption: str, header: Iterable[str], rows: Iterable[Iterable[str]
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """A table in CSV text: the names of its columns, its rows, the line each stands in, and the comments."""
+    """A table in CSV text: the names of its columns, its rows as they are read, and the comments that came before.
+
+    A row goes with the line it stands in; `line` is that of the header. Once all rows are read, `comments` has all.
+    """
 
     names: list[str]
-    rows: list[list[str]]
-    lines: list[int]  # the first is the header's
+    line: int
+    rows: Iterator[tuple[int, list[str]]]
     comments: list[str]  # without their marks
 
 
 def read_csv_table(text: Iterable[str], error: type[InputError] = InputError) -> CsvTable:
     """Read a table from lines of CSV text, in which lines that begin with # are comments and empty ones are skipped.
 
-    >>> read_csv_table(["# end: 3", "time, S", "0, 7"])
-    CsvTable(names=['time', 'S'], rows=[['0', '7']], lines=[2, 3], comments=['end: 3'])
+    >>> table = read_csv_table(["# end: 3", "time, S", "0, 7"])
+    >>> table.names, table.line, list(table.rows), table.comments
+    (['time', 'S'], 2, [(3, ['0', '7'])], ['end: 3'])
     """
     line_now = 0  # where the reader is
     comments: list[str] = []
@@ -91,10 +138,13 @@ def read_csv_table(text: Iterable[str], error: type[InputError] = InputError) ->
 
     reader = csv.reader(table(), skipinitialspace=True, strict=True)
     names = [name.strip() for name in next(reader, [])]
-    rows, lines = [], [line_now]
-    for row in reader:
-        if len(row) != len(names):
-            raise error(f"line {line_now}: {len(row)} values under {len(names)} columns ({', '.join(names)})")
-        rows.append(row)
-        lines.append(line_now)
-    return CsvTable(names, rows, lines, comments)
+    if len(names) > _MOST_COLUMNS:
+        raise error(f"line {line_now}: the table has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for row in reader:
+            if len(row) != len(names):
+                raise error(f"line {line_now}: {len(row)} values under {len(names)} columns ({names_text(names)})")
+            yield line_now, row
+
+    return CsvTable(names, line_now, rows(), comments)

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Mapping
 from typing import Any, BinaryIO, Final
 
@@ -21,13 +20,16 @@ import numpy as np
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.fingerprints import checksum, little_endian
+from sateen.core.reading import opened
 from sateen.core.types import Array, Arrays, Content, File
 from sateen.core.version import VERSION
 from sateen.files.atomic import replacing
+from sateen.files.plain import parse_json
 
 _METADATA: Final = "__metadata__"  # where a safetensors header keeps words
 _WORDS: Final = {"kind", "format", "sateen", "content", "checksum"}
 _PREFIX: Final = 8  # bytes before the header, which tell its length
+MOST_FILE: Final = 2**32  # bytes
 _MOST_HEADER: Final = 2**24  # bytes; JSON takes some twenty times as much memory when it is read
 _DEEPEST: Final = 100  # lists and objects inside each other
 _LAST_FORMAT: Final = 10**9 - 1
@@ -79,16 +81,14 @@ def read_container(
     `formats` has the kinds that can be read here, each with the number of its format; by default any. Anything else,
     and a file of an older or newer format, is an InputError that says what it is and what to do.
     """
-    form = os.stat(file).st_mode
-    if not stat.S_ISREG(form):
-        what = "a folder; give a file in it" if stat.S_ISDIR(form) else "no ordinary file; give one that is"
-        raise InputError(f"{file} is {what}")
-    with open(file, "rb") as stream:
+    with opened(file, MOST_FILE) as stream:
         raw, header = _header(stream, file, tuple(formats or ()))
         words = header.get(_METADATA)
         if not isinstance(words, dict) or not {"kind", "format", "sateen"} <= words.keys():
             older = isinstance(words, dict) and {"kind", "version", "sateen"} <= words.keys()
             raise InputError(f"{file} {_OLDER if older else _STRANGER}")
+        if strange := [word for word, text in words.items() if not isinstance(text, str)]:
+            raise damaged(file, f"its {_short(strange[0])} is no text")
         kind, number = words["kind"], _whole(words["format"], file)
         if formats is not None and kind not in formats:
             only = f"only {_list(tuple(formats))} can be read here"
@@ -157,8 +157,8 @@ def _header(stream: BinaryIO, file: File, kinds: tuple[str, ...]) -> tuple[bytes
     stream.seek(_PREFIX)
     raw = stream.read(length)
     try:
-        return raw, dict(json.loads(raw))
-    except (ValueError, RecursionError) as error:
+        return raw, dict(parse_json(raw))
+    except (ValueError, TypeError) as error:
         raise damaged(file, f"its header cannot be read: {error}") from None
 
 
@@ -199,17 +199,12 @@ def _arrays(stream: BinaryIO, file: File, raw: bytes, header: Content) -> dict[s
 
 def _content(text: str, file: File) -> dict[str, Any]:
     try:
-        content = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        content = parse_json(text)
+    except (ValueError, TypeError) as error:
         raise damaged(file, f"its content cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise damaged(file, f"its content is a {type(content).__name__}, and should be an object with keys")
     return content
-
-
-def _no_constant(name: str) -> float:
-    """Python would read NaN and Infinity, which are no JSON."""
-    raise ValueError(f"{name} is no JSON")
 
 
 def _whole(text: object, file: File) -> int:

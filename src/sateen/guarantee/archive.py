@@ -9,13 +9,16 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import InputError
-from sateen.core.prediction import Claim, Posterior
+from sateen.core.prediction import Claim, Posterior, Prediction
 from sateen.core.registry import call_provider
+from sateen.core.space import Space
 from sateen.core.types import Arrays, Content, File
 from sateen.files.container import write_container
+from sateen.files.plain import FAULTS, converted, fault_text
 from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.methods import METHODS, Calibration
-from sateen.guarantee.normaliser import NORMALISERS
+from sateen.guarantee.normaliser import NORMALISERS, centre, difficulty
+from sateen.guarantee.request import check_share
 
 KIND: Final = "guarantee"
 VERSION: Final = 2
@@ -49,12 +52,30 @@ def read_guarantee(
     within = {name.removeprefix(_WITHIN): array for name, array in arrays.items() if name.startswith(_WITHIN)}
     try:
         (value,) = arrays[_THRESHOLD].tolist()
-        calibration = Calibration(**content["calibration"], threshold=value)
-        claim = Claim.from_content(content["claim"])
-        if content["method"] not in METHODS or calibration.normaliser not in NORMALISERS or not value >= 0.0:
-            raise InputError(f"no {content['method']} has the threshold {value} and {calibration.normaliser}")
-        posterior = read_posterior(content["posterior"], within)
-        return Guarantee(content["method"], posterior, claim, calibration)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        fault = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise InputError(f"{where} holds no valid guarantee: {fault}") from error
+        told = Calibration(**content["calibration"], threshold=value)  # with no name that it does not know
+        calibration = converted(asdict(told), Calibration)
+        claim, method = converted(content["claim"], Claim), converted(content["method"], str)
+        if method not in METHODS or calibration.normaliser not in NORMALISERS or not value >= 0.0:
+            raise InputError(f"no {method} has the threshold {value} and {calibration.normaliser}")
+        guarantee = Guarantee(method, read_posterior(content["posterior"], within), claim, calibration)
+        _check(guarantee)
+        return guarantee
+    except FAULTS as error:
+        raise InputError(f"{where} holds no valid guarantee: {fault_text(error)}") from error
+
+
+def _check(guarantee: Guarantee) -> None:
+    """Refuse a guarantee whose parts do not fit each other, by one interval that is made of them."""
+    claim, calibration, method = guarantee.claim, guarantee.calibration, METHODS[guarantee.method]
+    check_share(guarantee.level, "level", "0.9")
+    if claim.confidence is not None:
+        check_share(claim.confidence, "confidence", "0.95")
+    if claim.target != method.target or calibration.points < 0 or calibration.normaliser_runs < 1:
+        raise InputError(f"no {guarantee.method} is about the {claim.target}, by {calibration}")
+    point = Space().points([{}])
+    mean, std, lower, upper = np.array([[0.5], [0.1], [0.4], [0.6]])
+    believed = Prediction(point, mean, std, lower, upper, guarantee.level, claim)
+    reach = difficulty(calibration.normaliser, believed, calibration.normaliser_runs)
+    lower, upper = method.interval(calibration, centre(believed), reach * np.float64(calibration.threshold or 0.0))
+    ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    Prediction(point, believed.mean, believed.std, *ends, guarantee.level, claim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import Final
 
@@ -15,6 +15,7 @@ from sateen.core.prediction import Posterior
 from sateen.core.text import duration_text, percent, plural
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Content
+from sateen.files.plain import converted
 from sateen.guarantee.checks import check_posterior
 from sateen.guarantee.lift import fewest_lifted_points, lift_miss
 from sateen.guarantee.rehearsal import Rehearsal, rehearse
@@ -79,9 +80,8 @@ class Plan:
     @classmethod
     def from_content(cls, content: Content) -> Plan:
         """The plan whose `content()` was kept."""
-        stored = {field.name: content[field.name] for field in fields(cls)}
-        seconds = math.nan if stored["seconds"] is None else stored["seconds"]
-        return cls(**{**stored, "likely": tuple(stored["likely"]), "seconds": seconds})
+        seconds = math.nan if content["seconds"] is None else content["seconds"]
+        return converted({**content, "seconds": seconds}, cls)
 
 
 @on_one_thread

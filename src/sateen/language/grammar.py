@@ -92,18 +92,21 @@ def pointed(text: str, error: type[TextError], start: int = 0) -> Iterator[None]
         raise error(mistake.message, text, start + mistake.position, mistake.remedy) from None
 
 
+def legible(name: str, position: int) -> str:
+    """A name, unless it is too long, or has characters that cannot be seen."""
+    if len(name) > _MAX_NAME:
+        raise Mistake(f"a name of {len(name)} characters", position, f"names have at most {_MAX_NAME}")
+    if not name.isprintable():
+        raise Mistake(f"the name {name!r} has characters that cannot be seen", position, "leave them out")
+    return name
+
+
 class TreeBuilder(Transformer[Token, object], Generic[_T]):
     """Builds trees of one kind of nodes, bottom-up, while the text is parsed."""
 
     def term(self, symbol: str, *operands: _T) -> _T:
         """The node of a symbol on its operands."""
         raise NotImplementedError
-
-    def short_enough(self, name: str, position: int) -> str:
-        """A name, unless it is too long."""
-        if len(name) > _MAX_NAME:
-            raise Mistake(f"a name of {len(name)} characters", position, f"names have at most {_MAX_NAME}")
-        return name
 
     @v_args(inline=True)
     def total(self, first: _T, *rest: Any) -> _T:
@@ -147,7 +150,7 @@ class Builder(TreeBuilder[Expression]):
             raise Mistake("an empty name", position, "put the name between the backquotes")
         if text.startswith("__"):
             raise Mistake(f"{_short(text)}: names do not begin with two underscores", position, "choose another name")
-        return Name(self.short_enough(text, position))
+        return Name(legible(text, position))
 
     def truth(self, token: Token) -> Expression:
         return Boolean(token.type == "TRUE")

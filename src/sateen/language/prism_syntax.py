@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from lark import Token, v_args
 
-from sateen.language.grammar import MAX_DEPTH, Mistake, TreeBuilder, applied
+from sateen.language.grammar import MAX_DEPTH, Mistake, TreeBuilder, applied, legible
 
 Kind: TypeAlias = Literal["int", "double", "bool"]
 
@@ -145,7 +145,7 @@ class TermBuilder(TreeBuilder[Term]):
         position = token.start_pos or 0
         if token in _RESERVED:
             raise Mistake(f"{token} is a reserved word of PRISM", position, "choose another name")
-        return self.short_enough(str(token), position)
+        return legible(str(token), position)
 
     def compared(self, left: Term, symbol: Token, right: Term) -> Term:
         return self.term(str(symbol), left, right)

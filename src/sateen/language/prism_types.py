@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from sateen.core.errors import nearest
+from sateen.core.text import shown
 from sateen.language.expression import LARGEST_WHOLE, Boolean, Expression, Name, Number, Operation, joined_parts, number
 from sateen.language.grammar import MAX_DEPTH, Mistake
 from sateen.language.prism_syntax import Kind, Term
@@ -149,14 +150,14 @@ def given_value(name: str, kind: Kind, value: object) -> float:
     """A value that was given for a constant, as a number; ValueError says why it is none of its kind."""
     try:
         result = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = math.nan
     if not math.isfinite(result):
-        raise ValueError(f"the constant {name} is {value!r}, not a finite number")
+        raise ValueError(f"the constant {name} is {shown(value)}, not a finite number")
     if kind == "bool" and result not in (0.0, 1.0):
-        raise ValueError(f"{name} is a bool: true or false, not {value!r}")
+        raise ValueError(f"{name} is a bool: true or false, not {shown(value)}")
     if kind == "int" and not (result.is_integer() and abs(result) <= LARGEST_WHOLE):
-        raise ValueError(f"{name} is an int: a whole number, not {value!r}")
+        raise ValueError(f"{name} is an int: a whole number, not {shown(value)}")
     return result
 
 

@@ -14,6 +14,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Scale, Space
 from sateen.core.types import Array, FloatArray
+from sateen.files.plain import converted
 from sateen.learning.settings import check_whole
 
 
@@ -65,8 +66,13 @@ class Inputs:
 
     @classmethod
     def from_content(cls, space: Space, content: Mapping[str, list[Any]]) -> Inputs:
-        """The inputs that `content` tells."""
-        return cls(space, tuple(content["names"]), tuple(content["scales"]))
+        """The inputs that `content` tells, if they fit the space."""
+        names = converted(content["names"], tuple[str, ...])
+        if len(set(names)) < len(names) or not set(names) <= set(space.names):
+            raise InputError(f"the inputs are to be among {', '.join(space.names)}, each once")
+        inputs = cls(space, names, converted(content["scales"], tuple[Scale, ...]))
+        inputs.unit(np.empty((0, len(space))))  # fails if the scales do not fit the space
+        return inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

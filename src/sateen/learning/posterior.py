@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Final, Self, TypeAlias, get_type_hints
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Self, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from sateen.core.seeds import stream
 from sateen.core.space import Points, Scale, Space
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Array, Arrays, FloatArray
+from sateen.files.plain import converted
 from sateen.learning.inputs import Inputs
 
 Summary: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # mean, std, lower, upper
@@ -101,8 +102,8 @@ class LearnedPosterior(FullPosterior):
         """The posterior that `parts` described."""
         hints, values = get_type_hints(cls), dict[str, Any]()
         for name in _fields_of(cls):
-            value: Any = arrays[name] if name in arrays else content[name]
-            values[name] = hints[name](**value) if is_dataclass(hints[name]) else value
+            stored = get_origin(hints[name]) is np.ndarray
+            values[name] = arrays[name] if stored else converted(content[name], hints[name])
         return cls(*common, **values)
 
     def _scales(self) -> dict[str, Scale]:

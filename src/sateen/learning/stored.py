@@ -13,17 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypedDict
+
+import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.posterior import CompletedPosterior, FullPosterior, complete, fit_learner
 from sateen.core.prediction import Posterior, Training
-from sateen.core.record import Record
+from sateen.core.record import Objective, Record
 from sateen.core.registry import load_object
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Arrays, File
 from sateen.files.container import read_container, write_container
-from sateen.files.observations import observations_arrays, observations_content, observations_from
+from sateen.files.observations import check_array, observations_arrays, observations_content, observations_from
+from sateen.files.observations import load as load_observations
+from sateen.files.plain import FAULTS, converted, fault_text
 from sateen.learning.inputs import Inputs
 from sateen.learning.posterior import LearnedPosterior, Parts
 from sateen.learning.registry import LEARNERS, learner_name, make_learner, settings_content, settings_from
@@ -36,7 +40,16 @@ _READERS: Final = {  # by kind: the number of its format, and what reads its wor
     "observations": ("sateen.files.observations:FORMAT", "sateen.files.observations:observations_from"),
 }
 _SECTIONS: Final = ("training", "record", "learned")  # the first part of the name of an array
-_FAULTS: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError)
+
+
+class _Record(TypedDict):
+    """What a file tells of a record, besides its arrays."""
+
+    objective: Objective
+    verdict: str
+    seconds: float
+    interrupted: bool
+    notes: list[str]
 
 
 def load(file: File) -> Any:
@@ -52,7 +65,7 @@ def load(file: File) -> Any:
     read: Callable[..., object] = load_object(_READERS[kind][1])  # type: ignore[assignment]
     if kind == "guarantee":
         return read(content, arrays, partial(posterior_from_parts, where=str(file)), str(file))
-    return read(content, arrays)
+    return load_observations(file)
 
 
 def save(posterior: Posterior, file: File) -> None:
@@ -87,13 +100,17 @@ def posterior_from_parts(content: Mapping[str, Any], arrays: Arrays, where: str 
         recipe = make_learner(_native(content["learner"]), settings_from(content["recipe"]))
         observations = observations_from(content["training"], counts)
         inputs = Inputs.from_content(observations.space, content["inputs"])
-        inputs.unit(observations.theta[:1])  # fails if names and scales do not fit the space
         posterior_class: type[LearnedPosterior] = load_object(recipe.posterior_class)  # type: ignore[attr-defined, assignment]
-        common = recipe, Training(observations), inputs, Record.from_content(content["record"], record)
-        return posterior_class.from_parts(common, content["learned"], learned)
-    except _FAULTS as error:
-        fault = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise InputError(f"{where} holds no valid posterior: {fault}") from error
+        told = Record.from_content(converted(content["record"], _Record), record)
+        for name in ("steps", "values"):
+            check_array(f"record/{name}", record[name], (len(told.steps),), np.float64)
+        common = recipe, Training(observations), inputs, told
+        posterior = posterior_class.from_parts(common, content["learned"], learned)
+        if posterior.kind != content["learner"]:
+            raise ValueError(f"its parts are of {posterior.kind}, and it says {content['learner']}")
+        return posterior
+    except FAULTS as error:
+        raise InputError(f"{where} holds no valid posterior: {fault_text(error)}") from error
 
 
 def _native(name: str) -> str:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from sateen.core.errors import FormulaError, InputError, nearest
-from sateen.core.text import number_text
+from sateen.core.text import number_text, shown
 from sateen.language.expression import Boolean, Expression, Operation, number
 from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of, pointed
 from sateen.language.prism_syntax import Defined, Kind, Term
@@ -154,14 +154,16 @@ class _Reader:
 
     def close(self) -> None:
         """Works out constants and labels, once all are declared, and refuses values that nothing asks for."""
-        while ready := [each for each in self.defined if self._ready(each[2])]:
+        reads = {name: {each for each in _names(value) if each in self.kinds} for _, name, value in self.defined}
+        while ready := [each for each in self.defined if reads[each[1]] <= self.values.keys()]:
             for item, name, value in ready:
                 with pointed(self.text, FormulaError, item.start), suppress(_WithoutValue):
                     # Where it reads a constant without a value it has none either: an error of what uses it.
                     made = typed(value, self._lookup)
                     check_kind(name, self.kinds[name], made, value)
                     self.values[name] = self._value(made, value, f"the constant {name}")
-            self.defined = [each for each in self.defined if each not in ready]
+            done = {name for _, name, _ in ready}
+            self.defined = [each for each in self.defined if each[1] not in done]
         for name, (item, condition) in self.conditions.items():
             with pointed(self.text, FormulaError, item.start):
                 try:
@@ -178,11 +180,7 @@ class _Reader:
                 raise InputError(f"there is no constant {name} to be given here" + (f"; {hint}" if hint else ""))
             if constant != self.scope.values[name]:
                 was = number_text(self.scope.values[name])
-                raise InputError(f"the constant {name} is {constant} here, but the model was read with {was}")
-
-    def _ready(self, term: Term) -> bool:
-        """Whether every constant of the file that a term reads has its value."""
-        return all(name in self.values for name in _names(term) if name in self.kinds)
+                raise InputError(f"the constant {name} is {shown(constant)} here, but the model was read with {was}")
 
     def property(self, name: str, item: Item) -> Property:
         """The property that an item asks about; FormulaError if it is none of those supported."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 from lark import Token, v_args
 
 from sateen.core.errors import FormulaError, nearest
+from sateen.core.text import finite, shown
 from sateen.language.expression import COMPARISONS, Delayed, Expression, Name, Operation, number
 from sateen.language.grammar import ARITHMETIC, MAX_DEPTH, Builder, Language, Mistake, depth_of, refuse_overflow
 from sateen.logic.formula import (
@@ -49,8 +50,8 @@ def stl(text: str, *, constants: Mapping[str, float] | None = None, end: float |
     >>> stl("F[0, 10] G (S < 20)", end=10).horizon
     10.0
     """
-    if end is not None and not (math.isfinite(end) and end >= 0):
-        raise FormulaError(f"end is a time from 0 on, not {end}", remedy="end=None is the infinite reading")
+    if end is not None and ((time := finite(end)) is None or time < 0):
+        raise FormulaError(f"end is a time from 0 on, not {shown(end)}", remedy="end=None is the infinite reading")
     raw = _FORMULAS.read(text, "formula")
     if depth_of(raw, lambda part: (part.comparison,) if isinstance(part, Atom) else part.children) > MAX_DEPTH:
         raise FormulaError(f"more than {MAX_DEPTH} levels of operators", text)
@@ -156,8 +157,8 @@ class _Reader:
         self.text = text
         self.constants = constants
         for name, value in constants.items():
-            if not math.isfinite(value):
-                raise FormulaError(f"the constant {name} is {value}, not a finite number")
+            if finite(value) is None:
+                raise FormulaError(f"the constant {name} is {shown(value)}, not a finite number")
         self.replacements = {name: number(float(value)) for name, value in constants.items()}
 
     def node(self, raw: Node) -> Node:
@@ -204,7 +205,7 @@ class _Reader:
         if last.type == "NUMBER":
             value = float(last)
             if math.isinf(value):
-                raise FormulaError(f"{last} is larger than any number here", self.text, position, "write inf")
+                raise FormulaError(f"{last[:40]} is larger than any number here", self.text, position, "write inf")
             return value
         name = str(last).strip("`")
         if name not in self.constants:
@@ -230,7 +231,7 @@ def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, st
         return "t stands only in delays", "X(t-1) is the value of X one time unit earlier; a species called t is `t`"
     if previous == "_T":
         return "delays look backwards", "X(t-1) is the value of X one time unit earlier"
-    if (called := re.search(r"(\w+)\s*\(\s*$", text[:position])) and called[1] not in FORMULA_RESERVED:
+    if (called := re.search(r"\b(\w+)\s*\(\s*$", text[:position])) and called[1] not in FORMULA_RESERVED:
         return f"{called[1]} is not a function or an operator", "operators are F, G and U; a delay is X(t-1)"
     if kind == "INF":
         return "inf stands only in windows such as [5, inf)", "a species called inf is `inf`"

@@ -1,13 +1,17 @@
 """Models in Antimony, read through its library: the SBML that it makes is what is simulated.
 
-A text is checked first: it must not import other files, nor have lines so long that the library needs minutes for
-them. The library keeps what it read in a global store, which is emptied before and after, one text at a time.
+The library reads other files where a text says `import`, and it may crash or never end. So it gets a text without a
+word in its comments and strings, and without `import` elsewhere; and it runs in a process that cannot open files, with
+little time and memory.
 """
 
 from __future__ import annotations
 
 import re
-from threading import Lock
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from sateen.core.errors import ModelError
@@ -21,10 +25,31 @@ from sateen.model.sbml_safety import first_character
 MAX_CHARACTERS: Final = 100_000
 _LONGEST_LINE: Final = 2_000
 _MOST_BRACKETS: Final = 100
-_ONE_AT_A_TIME: Final = Lock()
+_SECONDS: Final = 60  # after which the process is ended, should it be blocked or without limits of its own
+
+# Writes "0" and the SBML of the text in its input, or "1" and the error of the library.
+_PROGRAM: Final = """
+import contextlib
+import sys
+sys.path.append(sys.argv[1])
+import antimony
+text = sys.stdin.buffer.read()
+with contextlib.suppress(ImportError):  # Windows has no limits
+    import resource
+    for kind, most in (("NOFILE", 0), ("CORE", 0), ("CPU", 3), ("AS", 2**29)):
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (most, most))
+failed = antimony.loadAntimonyString(text) < 0
+result = antimony.getLastError() if failed else antimony.getSBMLString(antimony.getMainModuleName())
+sys.stdout.buffer.write(f"{failed:d}{result or ''}".encode())
+"""
+
 _HIDDEN: Final = re.compile(r'```.*?(?:```|\Z)|"(?:[^"\\\n]|\\.)*"|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
-# Looked for everywhere but in lines that are nothing but a comment: what is a string is for the library to say.
-_IMPORT: Final = re.compile(r'\bimport\b(?:\s|/\*(?:[^*]|\*(?!/))*\*/|(?://|#)[^\n]*\n)*"[^"\n]')
+_INSIDE: Final = re.compile(r'[^\n"`/*#\\]')  # without what tells where a comment or a string begins and ends
+# What ends in import must be a name such as glucose_import or cell.glucose_import. The library splits 2e5import into a
+# number and import, and -oimport into an arrow and import.
+_IMPORT: Final = re.compile(r"(?<![\w.])[\w.]*import(?!\w)", re.ASCII)
+_NAME: Final = re.compile(r"(?:[a-zA-Z_]\w*\.)*(?!o?import\Z)[a-zA-Z_]\w*", re.ASCII)
 
 # Functions of Antimony that someone may want as a name; without brackets behind, the library only says that the
 # model is not valid.
@@ -56,8 +81,7 @@ def read_antimony(text: str) -> SbmlModel:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # the library ends a line at either
     seen = _checked(text)
-    with _ONE_AT_A_TIME:
-        sbml = _as_sbml(text, seen)
+    sbml = as_sbml(text, seen)
     try:
         return read_sbml(sbml, Source(text, lambda element: _place(seen, element)))
     except ModelError as error:
@@ -78,16 +102,22 @@ READER: Final = ModelReader(lambda text: read_antimony(text).model)
 
 
 def _checked(text: str) -> str:
-    """The text with its comments and strings blanked out, at the same length; what is refused raises."""
+    """The text, at the same length, with nothing but marks in its comments and strings; what is refused raises."""
     refuse_oversized(text, ModelError, "an Antimony file", MAX_CHARACTERS)
-    seen = _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)
-    if not seen.strip():
+    if not _HIDDEN.sub("", text).strip():
         raise ModelError(
             "an Antimony file that says nothing", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I"
         )
-    if imported := _IMPORT.search(re.sub(r"(?m)^[ \t]*(?://|#).*$", lambda line: " " * len(line[0]), text)):
-        remedy = "put the text of the other file in its place"
-        raise ModelError("import is refused: a model is one file", text, imported.start(), remedy)
+    seen = _HIDDEN.sub(lambda hidden: _INSIDE.sub(" ", hidden[0]), text)
+    if strange := re.search(r"[^\t\n -~]", seen):
+        message = f"{strange[0]!r} can only stand in a comment or a string"
+        raise ModelError(message, text, strange.start(), "Antimony is written in ASCII")
+    if seen.lstrip().startswith("<"):
+        raise ModelError("this is XML, not Antimony", text, remedy="the suffix of SBML files is .xml or .sbml")
+    for word in _IMPORT.finditer(seen):
+        if not _NAME.fullmatch(word[0]):
+            remedy = "put the text of the other file in its place"
+            raise ModelError("import is refused: a model is one file", text, word.start(), remedy)
     start = depth = 0
     for line in seen.split("\n"):
         if len(line) > _LONGEST_LINE:
@@ -101,20 +131,25 @@ def _checked(text: str) -> str:
     return seen
 
 
-def _as_sbml(text: str, seen: str) -> str:
-    try:
-        import antimony
-    except ImportError:
+def as_sbml(text: str, seen: str) -> str:
+    """The SBML that the library makes of `seen`; errors show the `text` that it was made from."""
+    package = find_spec("antimony")
+    if package is None or package.origin is None:
         remedy = "install it with  pip install antimony python-libsbml, or in a clone  pip install '.[sbml]'"
-        raise ModelError("Antimony files are read by antimony, which is not installed", remedy=remedy) from None
-    antimony.clearPreviousLoads()
+        raise ModelError("Antimony files are read by antimony, which is not installed", remedy=remedy)
+    folder = Path(package.origin).parent
+    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(folder.parent)]
     try:
-        if antimony.loadAntimonyString(text) < 0:
-            raise _library_error(text, seen, antimony.getLastError())
-        return str(antimony.getSBMLString(antimony.getMainModuleName()))
-    finally:
-        antimony.clearPreviousLoads()
-        antimony.freeAll()
+        done = subprocess.run(command, input=seen.encode(), capture_output=True, cwd=folder, timeout=_SECONDS)
+        answer = done.stdout.decode()
+    except subprocess.TimeoutExpired:
+        answer = ""
+    if not answer:
+        remedy = "look for what is unusual in the text, or write the model as SBML"
+        raise ModelError("Antimony's library crashes or does not end on this text", remedy=remedy)
+    if answer[0] == "1":
+        raise _library_error(text, seen, answer[1:])
+    return answer[1:]
 
 
 def _library_error(text: str, seen: str, message: str) -> ModelError:

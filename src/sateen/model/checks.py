@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from sateen.core.errors import ModelError
 from sateen.language.expression import Boolean, Expression, Number, Operation
 
 if TYPE_CHECKING:
     from sateen.model.model import Transition
 
+MOST_MOLECULES: Final = 10**9  # of a species in one reaction
 _MOST_COUNTS: Final = 20  # of a species that are tried one by one
 
 
@@ -21,6 +23,14 @@ class Fault:
     message: str
     remedy: str
     fatal: bool
+
+
+def refuse_too_many(reaction: str, counts: Iterable[tuple[str, int]]) -> None:
+    """Refuses a reaction in which more of a species take part than text can say; `counts` are pairs with its name."""
+    for name, count in counts:
+        if count > MOST_MOLECULES:
+            remedy = f"at most {MOST_MOLECULES:,} of a species can"
+            raise ModelError(f"{count:,} {name} take part in {reaction or 'a reaction'}", remedy=remedy)
 
 
 def consumption_faults(transition: Transition) -> dict[str, Fault]:

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from sateen.core.errors import InputError, MissingValueError, ModelError, nearest
-from sateen.core.text import number_text
+from sateen.core.text import finite, number_text, shown
 from sateen.language.expression import (
     COMPARISONS,
     LARGEST_WHOLE,
@@ -31,7 +31,7 @@ from sateen.language.expression import (
     in_order,
     is_condition,
 )
-from sateen.model.checks import consumption_faults
+from sateen.model.checks import consumption_faults, refuse_too_many
 from sateen.model.readers import READERS, load_model, save_model
 
 CLOCK: Final = "time"  # the name under which triggers read the time
@@ -112,6 +112,9 @@ class Transition:
     produced: tuple[tuple[str, int], ...] = ()
     update: tuple[tuple[str, Expression], ...] = ()
     guard: Expression | None = None
+
+    def __post_init__(self) -> None:
+        refuse_too_many(self.name, (*self.consumed, *self.produced))
 
     @property
     def change(self) -> dict[str, int]:
@@ -265,8 +268,8 @@ class Model:
         for name, value in given.items():
             if name not in known:
                 raise MissingValueError(self._unknown(name, known))
-            if not math.isfinite(value):
-                raise InputError(f"the parameter {name} is {value}; it must be a finite number")
+            if finite(value) is None:
+                raise InputError(f"the parameter {name} is {shown(value)}; it must be a finite number")
         values: dict[str, float] = {}
         for parameter in self.parameters:
             chosen = given.get(parameter.name, parameter.default)

@@ -23,7 +23,7 @@ from sateen.language.expression import Boolean, Expression, Name, Number, Operat
 from sateen.language.grammar import Mistake, pointed
 from sateen.language.prism_syntax import Kind, Term
 from sateen.language.prism_types import Scope, Typed, check_kind
-from sateen.model.checks import negative_by_sign
+from sateen.model.checks import MOST_MOLECULES, negative_by_sign
 from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
 from sateen.model.prism_names import Copy, Names
 from sateen.model.prism_text import Assigned, Command, Program, Update, parse_program
@@ -128,10 +128,11 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
             raise Mistake(f'the label "{label.name}" has a meaning in PRISM already', label.position)
         labels[label.name] = names.condition(label.value, None, "a label is a condition")
     undefined = [name for name in names.constants if name not in names.definitions]
+    kept = set(model.names)
     opened: dict[str, tuple[Kind, Expression | None]] = {
         name: (names.constants[name].kind, names.definitions.get(name))
         for name in (*undefined, *names.definitions)
-        if name not in model.names
+        if name not in kept
     }
     starts = [Operation("==", (Name(variable.name), variable.initial)) for variable in names.variables]
     return Scope(
@@ -288,7 +289,7 @@ def _change(name: str, value: Expression, fixed: Mapping[str, float]) -> int | N
         case _:
             literal = literal_value(value)
             added = literal - fixed[name] if literal is not None and name in fixed else None
-    return None if added is None else int(added)
+    return None if added is None or abs(added) > MOST_MOLECULES else int(added)
 
 
 def _named(labelled: Sequence[tuple[str, Transition]], actions: set[str]) -> tuple[Transition, ...]:

@@ -124,7 +124,7 @@ class Names:
             constant = self.constants.get(name)
             if constant is None:
                 hint = nearest(name, self.constants) or f"it has {', '.join(self.constants) or 'none'}"
-                raise InputError(f"the model has no constant {name}; {hint}")
+                raise InputError(f"the model has no constant {name}; {hint}", argument="constants")
             if constant.value is not None:
                 remedy = f"to give it elsewhere, leave it open: const {constant.kind} {name};"
                 raise Mistake(f"the constant {name} has a value already", constant.position, remedy)

@@ -32,7 +32,6 @@ from sateen.model.reactions_text import NAME, WHEN, Piece, lines_of
 from sateen.model.readers import MAX_CHARACTERS, ModelReader
 
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
-_LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
 _DECLARED: Final = re.compile(rf"\s*({NAME})\s*(?:=(?!=)(.*))?$", re.DOTALL)
 _EVENT: Final = re.compile(r"\s*event\b")
 _NO_RATE: Final = ("this reaction has no rate", "write it after @, as in  I -> R @ gamma * I")
@@ -164,9 +163,7 @@ class _Reader:
         return tree.name
 
     def reaction(self, line: Piece) -> None:
-        label = _LABEL.match(line.text)
-        name = label[1].strip("`") if label else ""
-        body = line.part(label.end() if label else 0)
+        name, body = line.label()
         happening, *rates = body.split("@")
         if not rates:
             line.rest().fail(*_NO_RATE)
@@ -190,15 +187,14 @@ class _Reader:
         self.reactions.append(_Reaction(transition, happening, rate))
 
     def event(self, piece: Piece) -> None:
-        label = _LABEL.match(piece.text)
-        if label is None:
+        name, body = piece.label()
+        if not name:
             piece.fail("an event has a name, then a colon", "it looks like  event reset: X := 50 when time >= 25")
-        name = label[1].strip("`")
         if name in self.events:
             piece.fail(f"two events are called {name}", "give one of them another name")
         if (at := piece.masked().find("@")) >= 0:
             piece.part(at).fail("an event has no rate", "it happens when its trigger becomes true; leave event out")
-        written, trigger, initially = piece.part(label.end()).triggered()
+        written, trigger, initially = body.triggered()
         update = () if written.nothing else self.assignments(list(written.split(",")))
         condition = trigger.expression(condition=True)
         try:

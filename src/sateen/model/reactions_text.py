@@ -13,17 +13,18 @@ from typing import Final, NoReturn
 
 from sateen.core.errors import ModelError
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation
-from sateen.language.grammar import parse_condition, parse_expression, pointed
+from sateen.language.grammar import legible, parse_condition, parse_expression, pointed
+from sateen.model.checks import MOST_MOLECULES
 
 NAME: Final = r"(?:[^\W\d]\w*|`[^`\n]+`)"
 _MOST_REACTANTS: Final = 50  # of mass_action, whose rate has a factor for each
-_MOST_MOLECULES: Final = 10**9  # of a species in one reaction
-_TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*\*?\s*)?({NAME})\s*")
+_LABEL: Final = re.compile(rf"\s*({NAME})\s*:(?!=)")
+_TERM: Final = re.compile(rf"\s*(?:([0-9]+)\s*(?:\*\s*)?)?({NAME})\s*")
 _TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
 WHEN: Final = re.compile(r"\bwhen\b")  # between a rate and its guard, or assignments and their trigger
-_INITIALLY: Final = re.compile(r"\binitially\b\s*(\w*)\s*$")
+_INITIALLY: Final = re.compile(r"\binitially\b(?:\s+(\w+))?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,18 @@ class Piece:
         with pointed(self.whole, ModelError, self.start):
             return (parse_condition if condition else parse_expression)(self.text)
 
+    def label(self) -> tuple[str, Piece]:
+        """The name before the colon, and what stands behind it; the name is empty where there is none."""
+        match = _LABEL.match(self.text)
+        if match is None:
+            return "", self
+        with pointed(self.whole, ModelError, self.start):
+            return legible(match[1].strip("`"), match.start(1)), self.part(match.end())
+
     def sides(self) -> tuple[Piece, Piece]:
         """What stands left and right of the arrow of a reaction."""
         masked = self.masked()
-        if strange := re.search(r"<-+>?|<=+>?|=+>|--+>", masked):
+        if strange := re.search(r"<-+>?|<=+>?|(?<!=)=+>|(?<!-)--+>", masked):
             arrow = strange[0]
             remedy = "write a reversible reaction as two reactions" if "<" in arrow else "write ->"
             self.part(strange.start()).fail(f"{arrow} is not the arrow of a reaction", remedy)
@@ -110,8 +119,8 @@ class Piece:
             name = match[2].strip("`")
             digits = match[1] or "1"
             count = int(digits) if len(digits) <= 10 else LARGEST_WHOLE
-            if not 0 < count <= _MOST_MOLECULES:
-                term.fail(f"between 1 and {_MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
+            if not 0 < count <= MOST_MOLECULES:
+                term.fail(f"between 1 and {MOST_MOLECULES:,} of a species can take part, not {digits[:20]} {name}")
             yield term, name, count
 
     def assignment(self) -> tuple[str, Piece]:

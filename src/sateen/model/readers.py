@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sateen.core.errors import ModelError
+from sateen.core.errors import InputError, ModelError
+from sateen.core.reading import read_text
 from sateen.core.registry import Registry
 from sateen.files.atomic import write_text
 
@@ -73,7 +74,12 @@ def load_model(path: Path, constants: Mapping[str, object] | None = None) -> Mod
         remedy = "they are for models in the PRISM language; other models have parameters"
         raise ModelError(f"{path} takes no constants, and {', '.join(constants)} is given", remedy=remedy)
     text = read_file(path, reader.max_bytes)
-    return reader.read(text, constants=constants) if reader.takes_constants else reader.read(text)
+    try:
+        return reader.read(text, constants=constants) if reader.takes_constants else reader.read(text)
+    except ModelError as error:
+        if error.text:
+            raise
+        raise ModelError(f"{path}: {error.message}", remedy=error.remedy) from None
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -87,12 +93,11 @@ def save_model(model: Model, path: Path) -> None:
 
 
 def read_file(path: Path, max_bytes: int = 4 * MAX_CHARACTERS) -> str:
-    """The text of a file; ModelError where it is no text in UTF-8, or too large."""
+    """The text of a file; ModelError where it is no regular file, no text in UTF-8, or too large."""
     try:
-        if path.stat().st_size > max_bytes:
-            raise ModelError(f"{path} is too large for a model: at most {max_bytes:,} bytes are read")
-        return path.read_text(encoding="utf-8-sig")
+        text = read_text(path, max_bytes)
+    except InputError as error:
+        raise ModelError(error.message, remedy=error.remedy) from None
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ModelError(f"{path} is not text in UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

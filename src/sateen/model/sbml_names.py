@@ -17,6 +17,7 @@ from sateen.core.errors import ModelError
 from sateen.core.text import number_text
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation, number
 from sateen.language.grammar import Mistake
+from sateen.model.checks import MOST_MOLECULES
 from sateen.model.model import new_name
 from sateen.model.sbml_math import SBML_TIME, Element, Functions, as_number, children_of, library
 
@@ -259,6 +260,8 @@ class Names:
         count = whole(value)
         if count is None or count < 0:
             self.fail(f"{noun} is {number_text(value)}", reference, "it must be a whole number from 0 on")
+        if count > MOST_MOLECULES:
+            self.fail(f"{noun} is {count:,}", reference, f"it can be at most {MOST_MOLECULES:,}")
         return count
 
     def fixed_value(self, expression: Expression, element: Element, noun: str) -> float:

@@ -39,7 +39,11 @@ def safe_header(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
     First the packages that it uses and that a reader may ignore, then the ids of the reactions with the attribute
     reversible; in Level 2 they are so as well without it.
     """
-    size = len(text) if text.isascii() else len(text.encode())
+    try:
+        size = len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError as error:
+        message = f"{text[error.start]!r} is half of a character"
+        raise ModelError(message, text, error.start, "save the file in UTF-8") from None
     if size > MAX_BYTES:
         raise ModelError(f"an SBML file of {size:,} bytes; at most {MAX_BYTES:,} are read")
     if not text.strip():

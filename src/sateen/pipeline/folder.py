@@ -8,12 +8,17 @@
 
 A task is finished if and only if its file is there, for files appear whole, by one rename. So nothing has to be
 remembered of a run that was killed: the next one looks which files are there.
+
+A folder may come from a stranger. So nothing in it is read or written through a link, every file says by a checksum
+whether it is what was written, and no name in a file leads out of the folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,33 +27,51 @@ from pathlib import Path as FilePath
 from typing import Any, Final, Generic, TypeVar
 
 from sateen.core.errors import InputError, Interrupted, SateenError, StoreError
-from sateen.core.fingerprints import fingerprint, plain_json
+from sateen.core.fingerprints import checksum, fingerprint, plain_json
+from sateen.core.reading import read_bytes
 from sateen.files.atomic import write_text
+from sateen.files.plain import FAULTS, fault_text, parse_json
 
 _Value_co = TypeVar("_Value_co", covariant=True)
 _LOCK: Final = ".lock"
 _STAGES: Final = "stages"
+_CHECKSUM: Final = "checksum"  # the key of the checksum of a file
 _DIGITS: Final = 16  # of a fingerprint, in the name of a file
+_MOST_JSON: Final = 2**28  # bytes of a JSON file
+_SHOWN: Final = 60  # characters of a name that is refused
+ANEW: Final = "run the study again, which writes it anew"
 _REMEDY: Final = "free some space, or repair what is wrong, then run the same again: finished tasks are kept"
-
-
-def read_json(file: FilePath) -> dict[str, Any]:
-    """The object in a file; what is none is damaged."""
-    try:
-        content = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is damaged: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{file} is damaged: it is a {type(content).__name__}, and should be an object with keys")
-    return content
 
 
 def read_checksummed(file: FilePath) -> dict[str, Any]:
     """The content of a file that `write_checksummed` wrote, if it matches its checksum."""
-    stored = read_json(file)
+    stored = _read_json(file)
     content = stored.get("content")
-    if not isinstance(content, dict) or stored.get("checksum") != fingerprint(content):
+    if not isinstance(content, dict) or stored.get(_CHECKSUM) != checksum(content, {}):
         raise InputError(f"{file} is damaged: its content does not match its checksum")
+    return content
+
+
+def read_summary(file: FilePath, format_number: int) -> dict[str, Any]:
+    """The content of a file that `write_summary` wrote, if it is of this format and was not changed since."""
+    stored = _read_json(file)
+    if stored.get("format") != format_number:
+        given = ascii(stored.get("format"))[:_DIGITS]
+        raise InputError(f"{file} is of the format {given}, and this sateen reads {format_number}")
+    if stored.pop(_CHECKSUM, None) != checksum(stored, {}):
+        raise InputError(f"{file} was changed after it was written: it does not match its checksum")
+    return stored
+
+
+def _read_json(file: FilePath) -> dict[str, Any]:
+    try:
+        content = parse_json(read_bytes(file, _MOST_JSON))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{file} is damaged: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{file} is damaged: it is a {type(content).__name__}, and should be an object with keys")
     return content
 
 
@@ -59,28 +82,35 @@ def write_json(file: FilePath, content: Mapping[str, object]) -> None:
 
 def write_checksummed(file: FilePath, content: Mapping[str, object]) -> None:
     """Write plain data with a checksum, so that not a digit can change unnoticed."""
-    write_json(file, {"checksum": fingerprint(content), "content": content})
+    write_json(file, {_CHECKSUM: fingerprint(content), "content": content})
+
+
+def write_summary(file: FilePath, content: Mapping[str, object]) -> None:
+    """Write plain data for other programs too: its own keys, one of which is "format", and a checksum over them."""
+    write_json(file, {**content, _CHECKSUM: fingerprint(content)})
 
 
 @dataclass(frozen=True, slots=True)
 class CachedFile(Generic[_Value_co]):
-    """The file of a result, and how it is read."""
+    """The file of a result, how it is read, and what to do if it is damaged."""
 
     file: FilePath
     read: Callable[[FilePath], _Value_co]
+    remedy: str = "delete the file and run the study again: only this file is recomputed"
 
     def value(self) -> _Value_co:
-        """What the file has; if it is damaged, an error that says how it is recomputed."""
-        remedy = "delete the file and run the study again: only this file is recomputed"
+        """What the file has; if it is damaged, or a link, an error that says how it is recomputed."""
         try:
+            if self.file.is_symlink():
+                raise InputError(f"{self.file} is a link, and no link is followed in a result folder")
             return self.read(self.file)
         except InputError as error:
             message = str(error).splitlines()[0]
-            raise StoreError(f"{message}\n  {remedy}") from error
-        except (KeyError, TypeError) as error:
-            raise StoreError(f"{self.file} is invalid: {error}\n  {remedy}") from error
+            raise StoreError(f"{message}\n  {self.remedy}") from error
+        except FAULTS as error:
+            raise StoreError(f"{self.file} is invalid: {fault_text(error)}\n  {self.remedy}") from error
         except OSError as error:
-            raise StoreError(f"{self.file} cannot be read: {error.strerror or error}\n  {remedy}") from None
+            raise StoreError(f"{self.file} cannot be read: {error.strerror or error}\n  {self.remedy}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +139,37 @@ class ResultFolder:
         """The file of the task with a name and a fingerprint."""
         return self.stages / f"{name}.{key[:_DIGITS]}{suffix}"
 
+    def named(self, name: object) -> FilePath:
+        """The file of a task by the name that a result gives it; a name that leads out of the folder is refused."""
+        if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
+            raise InputError(f"it names {ascii(name)[:_SHOWN]}, which is no file in {self.stages}")
+        return self.stages / name
+
+    def check(self) -> None:
+        """Refuse a folder with a pipe or a device in it, or with a link where a file is opened and not replaced."""
+        for folder, linked in ((self.path, (_STAGES, _LOCK)), (self.stages, None)):
+            for entry in folder.iterdir() if folder.is_dir() else ():
+                form = entry.lstat().st_mode
+                link = stat.S_ISLNK(form) and (linked is None or entry.name in linked)
+                if link or not (stat.S_ISLNK(form) or stat.S_ISREG(form) or stat.S_ISDIR(form)):
+                    what = "a link" if link else "a pipe or a device"
+                    raise StoreError(
+                        f"{entry} is {what}, and a result folder has ordinary files only\n"
+                        "  delete it, and run the study again"
+                    )
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """The folder, made if it is not there, and held against other runs. The system frees it when a process ends,
         however it does. Ctrl-C becomes an error that says how to resume."""
         try:
+            self.check()
             if self.path.is_dir() and any(self.path.iterdir()) and not self.stages.is_dir():
                 raise StoreError(
                     f"{self.path} has files in it, and none of a study\n  choose another folder, or an empty one"
                 )
             self.stages.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except OSError as error:
             raise StoreError(
                 f"cannot write to the folder {self.path}: {error.strerror or error}\n"
@@ -144,7 +194,8 @@ class ResultFolder:
     def _clear(self) -> None:
         """Half-written files, of a process that was killed while it wrote, go."""
         for part in (*self.stages.glob(".*.part"), *self.path.glob(".*.part")):
-            part.unlink(missing_ok=True)
+            if not part.is_dir():
+                part.unlink(missing_ok=True)
 
     @contextmanager
     def writing(self, file: FilePath) -> Iterator[None]:

@@ -31,7 +31,7 @@ from sateen.core.seeds import stream_seed
 from sateen.core.space import Range
 from sateen.core.text import percent
 from sateen.core.types import File
-from sateen.files.atomic import write_text
+from sateen.files.atomic import replacing, write_text
 from sateen.report.data import Json, coverage_data, function_data, interval_label, parameters_that_matter, run_data
 from sateen.study.findings import notes_of
 from sateen.study.result import PropertyResult, Result
@@ -71,13 +71,13 @@ def write_report(result: Result, file: File) -> None:
     try:
         write_text(file, render(page, drawn, stamp=report_stamp(result)))
     except OSError as error:
-        raise InputError(f"cannot write {os.fspath(file)}: {error.strerror or error}") from None
+        raise InputError(f"cannot write {os.fspath(file)}: {error.strerror or error}") from error
 
 
 def update_report(result: Result, file: File) -> None:
     """Write the report, unless the one that is there shows the same."""
     path = FilePath(file)
-    if path.is_file():
+    if path.is_file() and not path.is_symlink():
         with open(path, "rb") as stream:
             if f'content="{report_stamp(result)}"'.encode() in stream.read(_HEAD):
                 return
@@ -103,12 +103,8 @@ def save_figures(result: Result, folder: File, suffix: str = ".svg") -> list[str
         for answer in result.properties.values():
             for what, drawing in _drawn(result, answer):
                 file = target / (re.sub(r"[^\w.-]", "_", f"{answer.name}-{what}") + suffix)  # a name is no path
-                part = file.with_name(f".{file.name}.part{suffix}")
-                try:
-                    figures.save(drawing, part)
-                    os.replace(part, file)
-                finally:
-                    part.unlink(missing_ok=True)
+                with replacing(file) as stream:
+                    figures.save(drawing, file, stream)
                 written.append(str(file))
     except OSError as error:
         raise InputError(f"cannot write figures to {target}: {error.strerror or error}") from None

@@ -8,7 +8,7 @@ whatever order it came back.
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect, bisect_left
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -88,7 +88,12 @@ class Ledger:
                 self._undecided.setdefault(reason, np.zeros_like(self.satisfied))[:, points] += undecided
         failures = sorted((*self.failures, *chunk.tally.failures), key=lambda each: (each.point, each.run))
         self.failures = tuple(failures[:MOST_FAILURES])
-        self._edges = sorted({*self._edges} ^ {chunk.first, chunk.stop})  # an edge of two stretches is none any more
+        for edge in (chunk.first, chunk.stop):  # an edge of two stretches is none any more
+            place = bisect_left(self._edges, edge)
+            if place < len(self._edges) and self._edges[place] == edge:
+                del self._edges[place]
+            else:
+                self._edges.insert(place, edge)
         self.seconds += chunk.seconds
         self.done += chunk.stop - chunk.first
 

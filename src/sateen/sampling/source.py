@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Function: TypeAlias = "Callable[[dict[str, float], np.random.Generator], object]"
 _SHORT, _FAILED = range(2)  # the places of the reasons
+_MOST_WORDS: Final = 2000  # characters of the error of a run that are kept
 _HOPELESS: Final = 20  # runs that all failed, and nothing else, are enough
 
 
@@ -182,7 +183,7 @@ class BlackBox:
                 except Exception as error:
                     undecided[:, _FAILED, row] += 1
                     if len(failures) < MOST_FAILURES:
-                        failures.append(Failure(points[row], self.seed, point, run, f"{type(error).__name__}: {error}"))
+                        failures.append(Failure(points[row], self.seed, point, run, _words(error)))
                     continue
                 for place, verdict in enumerate(self._verdicts(answer, points[row])):
                     satisfied[place, row] += verdict is Verdict.TRUE
@@ -240,6 +241,11 @@ def name_of(function: Function) -> str:
     """The name of a callable, with its module."""
     owner = function if hasattr(function, "__qualname__") else type(function)
     return f"{owner.__module__}.{owner.__qualname__}"
+
+
+def _words(error: Exception) -> str:
+    """An error of a run as a store and a file can keep it: not too long, and in characters that are whole."""
+    return f"{type(error).__name__}: {error}"[:_MOST_WORDS].encode(errors="backslashreplace").decode()
 
 
 def _informed(path: Path, formula: Formula, theta: dict[str, float]) -> Path:

@@ -14,14 +14,16 @@ or none, and the sum over the rows, whoever made them, is the campaign.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
+import stat
 import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from sateen.core.errors import StoreError
 from sateen.core.fingerprints import checksum
 from sateen.core.observations import Failure
 from sateen.core.types import Arrays, File
+from sateen.files.plain import FAULTS, converted, fault_text, parse_json
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 
 _MARK: Final = 0x5A7EE401  # by which SQLite files say whose they are
@@ -43,16 +46,29 @@ _SCHEMA: Final = """
         content BLOB NOT NULL, PRIMARY KEY (campaign, first)
     ) WITHOUT ROWID;
 """
+_MOST_WORDS: Final = 2**23  # bytes of a row besides its counts
+_MOST_VALUE: Final = 2**28  # bytes of any value in the file
+_BESIDE: Final = ("-wal", "-shm", "-journal")  # how the names of files end that SQLite keeps beside it
 _AGAIN: Final = "run the same again: what is stored is kept"
 _WORDS: Final = {
     "SQLITE_NOTADB": "is no store of sateen\n  it was not touched; choose another name",
     "SQLITE_CORRUPT": "is damaged\n  move it away, or bring back a copy, and run the same again",
+    "SQLITE_TOOBIG": f"is damaged: a row has more than {_MOST_VALUE:,} bytes\n  move it away, and run the same again",
     "SQLITE_FULL": f"cannot grow: the disk is full\n  free some space, then {_AGAIN}",
     "SQLITE_IOERR": f"cannot be read or written; is the disk full, or taken away?\n  mend that, then {_AGAIN}",
     "SQLITE_READONLY": "cannot be written\n  allow it, or choose a name in another folder",
     "SQLITE_CANTOPEN": "cannot be opened\n  look at the permissions of the file and its folder, or choose another",
     "SQLITE_BUSY": f"is held by another process, for more than {_PATIENCE:g} seconds\n  when that is over, {_AGAIN}",
 }
+
+
+class _Words(TypedDict):
+    """What a row says besides its counts."""
+
+    key: str
+    runs: tuple[int, int]
+    seconds: float
+    failures: list[Failure]
 
 
 class Store:
@@ -70,9 +86,11 @@ class Store:
             raise StoreError(f"the store {self.file} is a folder\n  name a file in it, such as {self.file}/runs.db")
         if not os.path.isdir(folder):
             raise StoreError(f"the store {self.file} cannot be made: there is no folder {folder}\n  make it first")
+        self._check_files(os.path.realpath(path))
         with self._speaking():
             self.connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         try:
+            self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
             with self._speaking():
                 self._prepare()
                 with self._writing():
@@ -115,19 +133,35 @@ class Store:
             for first, stop, content in rows:
                 try:
                     ledger.add(_unpacked(self.key, ledger, first, stop, content))
-                except (ValueError, TypeError, KeyError, zlib.error, AssertionError) as error:
-                    raise self.damaged(error) from error
+                except (*FAULTS, zlib.error) as error:
+                    raise self.damaged(fault_text(error)) from error
 
     def damaged(self, why: object) -> StoreError:
         """The error of a store whose rows cannot be right."""
         return StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}\n  ({why})")
 
+    def _check_files(self, path: str) -> None:
+        """Only ordinary files are opened; those that SQLite keeps beside the store, not through a link either."""
+        for name in (path, *(path + end for end in _BESIDE)):
+            try:
+                form = os.lstat(name).st_mode
+            except OSError:
+                continue  # it is not there, or SQLite will say why not
+            if not stat.S_ISREG(form):
+                what = "a link" if stat.S_ISLNK(form) else "not a regular file"
+                raise StoreError(f"the store {self.file} cannot be used: {name} is {what}\n  move it away")
+
     def _prepare(self) -> None:
-        """Look before anything is written, then make what is missing."""
-        if self._one("PRAGMA quick_check(1)") != "ok":
-            raise StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}")
+        """Look before anything is written, then make what is missing.
+
+        The tables must be just those that were made: SQLite would compute what any others say, for as long as it takes.
+        """
+        self.connection.execute("PRAGMA trusted_schema = OFF")
         if self._one("SELECT count(*) FROM sqlite_master"):
             self._check_mark()
+            self._check_schema()
+        if self._one("PRAGMA quick_check(1)") != "ok":
+            raise StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}")
         self._set_log()
         self.connection.execute("PRAGMA synchronous = NORMAL")
         with self._writing():
@@ -143,6 +177,12 @@ class Store:
             raise StoreError(f"the store {self.file} {_WORDS['SQLITE_NOTADB']}")
         if (version := self._one("PRAGMA user_version")) != _VERSION:
             raise StoreError(f"the store {self.file} is of version {version}, not {_VERSION}\n  update sateen")
+
+    def _check_schema(self) -> None:
+        known = [" ".join(statement.split()) for statement in _SCHEMA.split(";") if statement.strip()]
+        rows = self.connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid LIMIT 9")
+        if [" ".join(str(sql).split()) for (sql,) in rows] != known:
+            raise self.damaged("its tables are not those of a store")
 
     def _set_log(self) -> None:
         """Write-ahead logging; the switch to it needs the file for itself, and SQLite does not wait for that."""
@@ -191,21 +231,40 @@ def _packed(key: str, chunk: Chunk) -> bytes:
     return zlib.compress(b"".join([json.dumps(words).encode(), b"\n", *counts]), 1)
 
 
-def _unpacked(key: str, ledger: Ledger, first: int, stop: int, content: bytes) -> Chunk:
+def _unpacked(key: str, ledger: Ledger, first: object, stop: object, content: object) -> Chunk:
     """The chunk in a row, if it is one that these runs can have."""
-    text, _, table = zlib.decompress(content).partition(b"\n")
-    words = json.loads(text)
-    if words["key"] != key or words["runs"] != [first, stop] or not 0 <= first < stop <= ledger.total:
-        raise ValueError(f"the row of the runs {first} to {stop} is about others")
-    counts = np.frombuffer(table, "<i8").astype(np.int64)
+    if not isinstance(first, int) or not isinstance(stop, int) or not isinstance(content, bytes):
+        raise ValueError("a row is not of two whole numbers and bytes")
+    if not 0 <= first < stop <= ledger.total:
+        raise ValueError(f"there are no runs {first} to {stop}")
     _, items = ledger.items(first, stop)
-    middle = ledger.size * len(items)
+    middle, runs = ledger.size * len(items), items[:, 2]
+    size = 8 * middle * (1 + len(ledger.reasons))
+    text, _, table = _expanded(content, size + _MOST_WORDS).partition(b"\n")
+    words = converted(parse_json(text), _Words)
+    if words["key"] != key or words["runs"] != (first, stop):
+        raise ValueError(f"the row of the runs {first} to {stop} is about others")
+    if len(table) != size:
+        raise ValueError(f"the row of the runs {first} to {stop} has {len(table):,} bytes of counts, not {size:,}")
+    counts = np.frombuffer(table, "<i8").astype(np.int64)
     satisfied = counts[:middle].reshape(ledger.size, len(items))
     undecided = counts[middle:].reshape(ledger.size, len(ledger.reasons), len(items))
-    if (counts < 0).any() or (satisfied + undecided.sum(axis=1) > items[:, 2]).any():
+    # Each by itself first: a sum of very large ones is no longer one.
+    wrong = (counts < 0).any() or (satisfied > runs).any() or (undecided > runs).any()
+    if wrong or (satisfied + undecided.sum(axis=1) > runs).any():
         raise ValueError(f"the row of the runs {first} to {stop} has more verdicts than runs")
-    failures = tuple(Failure(**failure) for failure in words["failures"])
-    return Chunk(first, stop, Tally(satisfied, undecided, failures), words["seconds"])
+    if not 0 <= words["seconds"] < math.inf:
+        raise ValueError(f"the runs {first} to {stop} took {words['seconds']} seconds")
+    return Chunk(first, stop, Tally(satisfied, undecided, tuple(words["failures"])), words["seconds"])
+
+
+def _expanded(content: bytes, most: int) -> bytes:
+    """What was compressed, which may be so many bytes."""
+    expander = zlib.decompressobj()
+    data = expander.decompress(content, most)
+    if not expander.eof or expander.unused_data:
+        raise ValueError(f"a row is cut short, or has more than {most:,} bytes")
+    return data
 
 
 def _name(error: sqlite3.Error) -> str:

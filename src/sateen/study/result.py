@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from html import escape
 from importlib.metadata import version
 from pathlib import Path as FilePath
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -28,16 +27,26 @@ from sateen.core.registry import call_provider
 from sateen.core.space import Points, Range, Space
 from sateen.core.types import File
 from sateen.core.version import VERSION
+from sateen.files.plain import FAULTS, fault_text
 from sateen.guarantee.error_bound import ErrorBound
 from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.plan import Plan
-from sateen.pipeline.folder import CachedFile, ResultFolder, read_json, write_json
+from sateen.pipeline.folder import ANEW, CachedFile, ResultFolder, write_summary
 from sateen.pipeline.tasks import Outcome, Task, tell
 from sateen.study.findings import REFITTED, is_refitted
 from sateen.study.spec import StudySpec
 from sateen.study.stages import PropertyTasks, StudyTasks, load_guarantee, load_posterior, study_tasks
+from sateen.study.summary import (
+    PROVENANCE_FORMAT,
+    RESULT_FORMAT,
+    PropertyContent,
+    check_hash,
+    file_hash,
+    load_provenance,
+    load_result,
+)
 
-_FORMAT: Final = 2  # of result.json
+_Value = TypeVar("_Value")
 _PARTS: Final = ("train", "test", "calibrate")
 _PACKAGES: Final = ("numpy", "scipy", "numba", "jax", "optax", "safetensors")  # whose versions are noted
 
@@ -126,24 +135,27 @@ class Result:
 
     @classmethod
     def load(cls, folder: File) -> Result:
-        """The result in a folder that `run` has filled."""
+        """The result in a folder that `run` has filled. A file in it that was changed since is a StoreError; without
+        provenance.json, which has the hashes of all files, each is judged by its own checksum."""
         where = ResultFolder(FilePath(folder))
         if not where.result.is_file():
             hint = "the study has not come to its end there; run it again" if where.stages.is_dir() else "give another"
             raise InputError(f"{folder} has no result of a study; {hint}")
-        provenance = CachedFile(where.provenance, read_json).value() if where.provenance.is_file() else {}
-        return cls.from_folder(where, provenance)
+        where.check()
+        return cls.from_folder(where, load_provenance(where) if os.path.lexists(where.provenance) else {})
 
     @classmethod
     def from_folder(cls, where: ResultFolder, provenance: Mapping[str, Any]) -> Result:
         """The result in a folder, with the provenance that is given."""
-        content = CachedFile(where.result, _content).value()
+        plain, content = load_result(where)
+        read = _Reader(where, provenance.get("hashes"))
+        read(where.result, lambda _: None, ANEW)
         try:
             question = content["question"]
             space = Space(
-                {name: Range(*value) if isinstance(value, list) else value for name, value in question["space"]}
+                {name: Range(*value) if isinstance(value, tuple) else value for name, value in question["space"]}
             )
-            properties = {name: _property(where, space, name, each) for name, each in content["properties"].items()}
+            properties = {name: _property(read, space, name, each) for name, each in content["properties"].items()}
             return cls(
                 name=content["study"],
                 seed=content["seed"],
@@ -151,13 +163,11 @@ class Result:
                 model=question.get("model") or question["callable"],
                 space=space,
                 properties=MappingProxyType(properties),
-                content=MappingProxyType(content),
+                content=MappingProxyType(plain),
                 provenance=MappingProxyType(dict(provenance)),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"{where.result} is invalid: {error!r}\n  run the study again") from error
+        except FAULTS as error:
+            raise StoreError(f"{where.result} is invalid: {fault_text(error)}\n  {ANEW}") from error
 
     def __repr__(self) -> str:
         return f"<Result of {self.name} in {self.folder}: {', '.join(self.properties)}>"
@@ -166,35 +176,53 @@ class Result:
         return "".join(each._repr_html_() for each in self.properties.values())
 
 
-def _content(file: FilePath) -> dict[str, Any]:
-    content = read_json(file)
-    if content.get("format") != _FORMAT:
-        raise InputError(f"{file} is of the format {content.get('format')}, and this sateen reads {_FORMAT}")
-    return content
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads files of a result; those of which `hashes` are known, only if they are what was written."""
+
+    where: ResultFolder
+    hashes: Mapping[str, str] | None
+
+    def __call__(self, file: FilePath, read: Callable[[FilePath], _Value], remedy: str = "") -> _Value:
+        def checked(file: FilePath) -> _Value:
+            if self.hashes is not None:
+                check_hash(self.where, self.hashes, file)
+            return read(file)
+
+        return (CachedFile(file, checked, remedy) if remedy else CachedFile(file, checked)).value()
 
 
-def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str, Any]) -> PropertyResult:
-    files = {key: where.stages / file for key, file in content["files"].items()}
-    parts = {part: CachedFile(files[part], Observations.load).value() if part in files else None for part in _PARTS}
+def _property(read: _Reader, space: Space, name: str, content: PropertyContent) -> PropertyResult:
+    files = {key: read.where.named(file) for key, file in content["files"].items()}
+    parts = {part: read(files[part], Observations.load) if part in files else None for part in _PARTS}
     train = parts["train"]
-    assert train is not None
+    if train is None:
+        raise InputError(f"it names no training of {name}")
     learners, guaranteed, predicted = content["learners"], content["guarantee"], content["predictions"]
-    posteriors = {each: CachedFile(files[f"learn.{each}"], load_posterior).value() for each in learners}
-    guarantee = None if guaranteed is None else CachedFile(files["guarantee"], load_guarantee).value()
-    bound = content["error_bound"]
-    formula = content["formula"] or {"text": None, "end": None}
-    axes = list(predicted["points"].values())
+    posteriors = {each: read(files[f"learn.{each}"], load_posterior) for each in learners}
+    guarantee = None if guaranteed is None else read(files["guarantee"], load_guarantee)
+    for part, observations in parts.items():
+        if observations is not None and observations.fingerprint != content["observations"][part]["fingerprint"]:
+            raise InputError(f"the file of {part} {name} has other observations")
+    for each, posterior in posteriors.items():
+        if posterior.training.fingerprint != train.fingerprint or posterior.space != space:
+            raise InputError(f"the file of learn {name} {each} has a posterior of other observations")
+    if guaranteed is not None and content["of"] not in learners:
+        raise InputError(f"the guarantee is of {content['of']}, which is no learner of {name}")
+    formula = content["formula"]
+    axes = [predicted["points"][axis] for axis in space.names]
     count = len(predicted["learners"][next(iter(learners))]["mean"])
     points = Points(np.array(axes, dtype=np.float64).T if axes else np.empty((count, 0)), space, "given")
     level, measure = predicted["level"], drawn_uniformly(space)
     predictions: dict[str, Prediction] = {}
-    for each, columns in predicted["learners"].items():
-        claim = Claim("probability", "credible", level, measure, by=learners[each]["learner"])  # as in `predict`
-        predictions[each] = Prediction(points, **columns, level=level, claim=claim)
+    for each, learner in learners.items():
+        claim = Claim("probability", "credible", level, measure, by=learner["learner"])  # as in `predict`
+        predictions[each] = Prediction(points, **predicted["learners"][each], level=level, claim=claim)  # type: ignore[arg-type]
+    guarded = predicted["guarantee"]
     return PropertyResult(
         name=name,
-        formula=formula["text"],
-        end=formula["end"],
+        formula=None if formula is None else formula["text"],
+        end=None if formula is None else formula["end"],
         train=train,
         test=parts["test"],
         calibrate=parts["calibrate"],
@@ -202,14 +230,14 @@ def _property(where: ResultFolder, space: Space, name: str, content: Mapping[str
         guarantee=guarantee,
         guaranteed=None if guaranteed is None else content["of"],
         plan=None if content["plan"] is None else Plan.from_content(content["plan"]),
-        error_bound=None if bound is None else ErrorBound(**{**bound, "claim": Claim.from_content(bound["claim"])}),
-        scores=MappingProxyType({each: Score(**one["score"]) for each, one in learners.items() if one["score"]}),
-        guarantee_score=Score(**guaranteed["score"]) if guaranteed and guaranteed["score"] else None,
+        error_bound=content["error_bound"],
+        scores=MappingProxyType({each: one["score"] for each, one in learners.items() if one["score"]}),
+        guarantee_score=None if guaranteed is None else guaranteed["score"],
         predictions=MappingProxyType(predictions),
         guaranteed_prediction=None
-        if guarantee is None
-        else Prediction(points, **predicted["guarantee"], level=guarantee.level, claim=guarantee.claim),
-        claims=tuple(Claim.from_content(claim) for claim in content["claims"]),
+        if guarantee is None or guarded is None
+        else Prediction(points, **guarded, level=guarantee.level, claim=guarantee.claim),  # type: ignore[arg-type]
+        claims=tuple(content["claims"]),
         verdict=content["verdict"],
     )
 
@@ -224,7 +252,7 @@ def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: P
         started = _now()
         outcome = tasks.pipeline.run(workers=workers, progress=progress)
         with folder.writing(folder.result):
-            write_json(folder.result, _result(study, tasks))
+            write_summary(folder.result, _result(study, tasks))
         result = Result.from_folder(folder, {})
         for name, each in result.properties.items():
             for learner, posterior in each.posteriors.items():
@@ -232,7 +260,7 @@ def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: P
                     tell(progress, f"learn {name} {learner}: {REFITTED}")
         provenance = _provenance(study, tasks, outcome, result, workers, started)
         with folder.writing(folder.provenance):
-            write_json(folder.provenance, provenance)
+            write_summary(folder.provenance, provenance)
         result = replace(result, provenance=MappingProxyType(provenance))
         with folder.writing(report := path / "report.html"):
             call_provider("update report", result, report)
@@ -251,7 +279,7 @@ def _result(study: StudySpec, tasks: StudyTasks) -> dict[str, object]:
         }
         for name, each in tasks.properties.items()
     }
-    head = {"format": _FORMAT, "sateen": VERSION, "study": study.name, "seed": study.seed}
+    head = {"format": RESULT_FORMAT, "sateen": VERSION, "study": study.name, "seed": study.seed}
     return {**head, "question": study.question(), "properties": properties}
 
 
@@ -273,6 +301,7 @@ def _provenance(
     seeds = {name: seed for part in _PARTS for name, seed in study.seeds(part).items()}
     seeds |= {stage: study.seed_of(stage) for stage in (*(f"learn {name}" for name in study.learners), "plan")}
     return {
+        "format": PROVENANCE_FORMAT,
         "study": study.name,
         "file": None if study.file is None else str(study.file),
         "text": study.text,
@@ -286,7 +315,7 @@ def _provenance(
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "workers": workers,
         "seeds": seeds,
-        "hashes": {each.relative_to(folder.path).as_posix(): _hash(each) for each in files},
+        "hashes": {each.relative_to(folder.path).as_posix(): file_hash(each) for each in files},
         "seconds": _seconds(folder, outcome, result),
         "stages": outcome.states,
         "started": started,
@@ -297,9 +326,8 @@ def _provenance(
 def _seconds(folder: ResultFolder, outcome: Outcome, result: Result) -> dict[str, float]:
     """How long each task took, also those of earlier runs: observations and posteriors know it themselves."""
     before: dict[str, float] = {}
-    if folder.provenance.is_file():
-        with suppress(SateenError):  # if it is damaged, the times of earlier runs are lost, and nothing else
-            before = read_json(folder.provenance).get("seconds", {})
+    with suppress(SateenError):  # if it is not there, or damaged, the times of earlier runs are lost, and nothing else
+        before = load_provenance(folder)["seconds"]
     known: dict[str, float] = {}
     for name, each in result.properties.items():
         for part in _PARTS:
@@ -308,11 +336,6 @@ def _seconds(folder: ResultFolder, outcome: Outcome, result: Result) -> dict[str
         known |= {f"learn {name} {learner}": one.record.seconds for learner, one in each.posteriors.items()}
     seconds = {**before, **outcome.seconds, **known}
     return {task: seconds[task] for task in outcome.states if task in seconds}
-
-
-def _hash(file: FilePath) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _command(study: StudySpec, folder: ResultFolder) -> str:

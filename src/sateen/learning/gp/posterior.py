@@ -60,6 +60,7 @@ class GPPosterior(LearnedPosterior):
         for name in ("points", "factor", "mean", "spread"):
             object.__setattr__(self, name, read_only(np.array(getattr(self, name), dtype=np.float64, order="C")))
         object.__setattr__(self, "unseen", read_only(np.array(self.unseen, dtype=np.bool_)))
+        self._check_shapes()
         # The variance of g is k(x, x) - aᵀ(I - Q Qᵀ)a with a = L⁻¹ k(Z, x): signed squares of linear forms of k(Z, x).
         eigenvalues, directions = eigh(self.spread @ self.spread.T, check_finite=False)
         learned = 1.0 - eigenvalues
@@ -73,6 +74,20 @@ class GPPosterior(LearnedPosterior):
         object.__setattr__(self, "_weights", read_only(np.ascontiguousarray(solved[:, 0])))
         object.__setattr__(self, "_forms", read_only(np.asfortranarray(forms)))
         object.__setattr__(self, "_signs", read_only(signs))
+        if not np.isfinite(self.latent(self.points[:1])).all():
+            raise InputError("the mean and the spread of the inducing values are no finite function")
+
+    def _check_shapes(self) -> None:
+        """Refuse parts that do not fit each other, before their products are taken."""
+        count, inputs = len(self.mean) if self.mean.ndim else 0, self.inputs.dimension
+        square, rows = (count, count), len(self.training.observations)
+        shapes = {"points": (count, inputs), "factor": square, "mean": (count,), "spread": square, "unseen": (rows,)}
+        for name, shape in shapes.items():
+            values = getattr(self, name)
+            if values.shape != shape or not np.isfinite(values).all():
+                raise InputError(f"{name} is of the shape {values.shape}, and {shape} finite numbers are wanted")
+        if not count or len(self.kernel.length_scales) != inputs or not np.isfinite(self.offset):
+            raise InputError(f"{count} inducing points and {self.kernel} do not fit {inputs} inputs")
 
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of g at unit inputs."""

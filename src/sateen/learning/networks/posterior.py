@@ -36,6 +36,11 @@ class NetworkPosterior(LearnedPosterior):
 
     net: Net
 
+    def _check_net(self, networks: int) -> None:
+        """Refuse a shape that does not fit the inputs, and no networks at all."""
+        if self.net.inputs != self.inputs.dimension or self.net.width < 1 or networks < 1:
+            raise InputError(f"{networks} networks {self.net} do not fit {self.inputs.dimension} inputs")
+
     @property
     @abstractmethod
     def _networks(self) -> HostArray:
@@ -71,12 +76,15 @@ class BNNPosterior(NetworkPosterior):
     draws: HostArray
 
     def __post_init__(self) -> None:
+        self._check_net(len(np.atleast_1d(self.draws)))
         for name in ("centre", "mean", "spread", "draws"):
             values = np.array(getattr(self, name), self.recipe.precision)
             fits = values.shape[-1] == self.net.size and values.ndim == 1 + (name == "draws")
             if not fits or not np.isfinite(values).all():
                 raise InputError(f"{name} is no set of weights of {self.net}")
             object.__setattr__(self, name, read_only(values))
+        if not (self.spread > 0).all():
+            raise InputError("the deviations of the weights are positive, and not all of these are")
 
     @property
     def _networks(self) -> HostArray:
@@ -148,8 +156,11 @@ class LaplacePosterior(NetworkPosterior):
     misfit: float
 
     def __post_init__(self) -> None:
-        table = (len(self.weights), self.net.size)
-        shapes: dict[str, tuple[int, ...]] = {"weights": table, "factors": (*table, np.shape(self.factors)[-1])}
+        table, columns = (len(np.atleast_1d(self.weights)), self.net.size), np.shape(self.factors)[-1:]
+        self._check_net(table[0])
+        if not 0 <= self.misfit <= np.pi**2:
+            raise InputError(f"misfit is a variance of angles, not {self.misfit}")
+        shapes: dict[str, tuple[int, ...]] = {"weights": table, "factors": (*table, *columns)}
         for name, shape in shapes.items():
             values = np.array(getattr(self, name), self.recipe.precision)
             if values.shape != shape or not np.isfinite(values).all():
