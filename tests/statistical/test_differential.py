@@ -13,14 +13,14 @@ from random_families import family
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(5))
 def test_a_random_family_is_the_same_for_all(number: int) -> None:
-    tally = check(family(number, groups=2, points=20))
+    tally = check(family(number, groups=1, points=30))
     assert not tally.differences, "\n".join(map(str, tally.differences[:5]))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("number", range(2, 200))
+@pytest.mark.parametrize("number", range(200))
 def test_every_random_family_is_the_same_for_all(number: int) -> None:
     tally = check(family(number))
     assert not tally.differences, "\n".join(map(str, tally.differences[:5]))
