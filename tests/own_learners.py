@@ -28,3 +28,10 @@ class Failing:
 
     def fit(self, observations: st.Observations, *, seed: int) -> st.Posterior:
         raise st.InputError("this learner always fails")
+
+
+class Hungry:
+    """Asks for 64 GB."""
+
+    def fit(self, observations: st.Observations, *, seed: int) -> st.Posterior:
+        raise st.InputError(f"{len(np.empty(2**33))} numbers are there")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -408,17 +409,45 @@ class TestFiles:
 
 
 class TestEnding:
-    @pytest.mark.skipif(os.name != "posix", reason="SIGINT is sent the POSIX way")
-    def test_ctrl_c_ends_a_long_run_with_one_line(self, doubtful: str, tmp_path: Path) -> None:
+    @pytest.mark.skipif(os.name != "posix", reason="signals are sent the POSIX way")
+    @pytest.mark.parametrize(("number", "code", "said"), [(2, 130, "interrupted\n"), (15, 143, "terminated\n")])
+    def test_ctrl_c_and_sigterm_end_a_long_run_with_one_line(
+        self, doubtful: str, tmp_path: Path, number: int, code: int, said: str
+    ) -> None:
         csv = tmp_path / "run.csv"
         command = [sys.executable, "-c", HEARING, "simulate", doubtful, "--until", "1e300", "--csv", str(csv)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
             assert running.stderr is not None
             assert running.stderr.readline().startswith("warning: ")  # the model is read, the run begins
-            running.send_signal(signal.SIGINT)
+            running.send_signal(number)
             stdout, stderr = running.communicate(timeout=60)
-        assert (running.returncode, stdout, stderr) == (130, "", "interrupted\n")
+        assert (running.returncode, stdout, stderr) == (code, "", said)
         assert not csv.exists()
+
+    def test_the_handler_of_sigterm_is_put_back(self) -> None:
+        before = signal.getsignal(signal.SIGTERM)
+        sateen("inspect", SIR)
+        assert signal.getsignal(signal.SIGTERM) is before
+
+    def test_too_little_memory_is_an_error_in_words(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise MemoryError("Unable to allocate 8 TiB")
+
+        monkeypatch.setattr(st.Model, "load", fail)
+        said = sateen("inspect", SIR, code=1).stderr
+        assert said == "not enough memory: Unable to allocate 8 TiB\n  ask for fewer points or workers\n"
+
+    def test_a_warning_of_sateen_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        load = st.Model.load
+
+        def warning(*given: Any, **named: Any) -> st.Model:
+            warnings.warn("the cache is damaged", st.SateenWarning, stacklevel=1)
+            return load(*given, **named)
+
+        monkeypatch.setattr(st.Model, "load", warning)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            assert sateen("inspect", SIR).stderr == "warning: the cache is damaged\n"
 
     def test_a_reader_that_has_seen_enough_is_no_error(self) -> None:
         command = [sys.executable, "-m", "sateen", "simulate", BIRTH_DEATH, "--until", "100", "--json"]

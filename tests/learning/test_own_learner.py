@@ -204,7 +204,10 @@ def test_a_file_keeps_how_it_was_made_and_fits_it_again(posterior: str, tmp_path
     assert loaded.predict(points).lower.tobytes() == made.predict(points).lower.tobytes()
     assert loaded.training.fingerprint == made.training.fingerprint
     assert type(loaded.recipe) is type(made.recipe)
-    assert loaded.record.notes == (f"fitted again by {made.kind} when its file was read",)
+    assert loaded.record.notes == (*made.record.notes, f"{made.kind} fits it again when it is used")
+    loaded.save(file)
+    assert st.load(file).record.notes == loaded.record.notes
+    assert st.load(file).predict(points).lower.tobytes() == made.predict(points).lower.tobytes()
 
 
 @every_kind
@@ -234,7 +237,7 @@ def test_a_file_can_name_no_function_to_call(tmp_path: Path) -> None:
     content["refit"] |= {"learner": "os:system", "settings": {"command": "true"}}
     write_container(file, kind, number, content, arrays)
     with pytest.raises(st.InputError, match="os:system is no learner"):
-        st.load(file)
+        st.load(file).predict({"beta": 0.5})
 
 
 def test_a_setting_that_no_file_keeps_is_named(tmp_path: Path) -> None:
@@ -387,3 +390,8 @@ def test_beta_quantiles_have_their_limits(mean: float, std: float, wanted: list[
 def test_it_learns(tmp_path: Path) -> None:
     points = PLANE.uniform(300, seed=99)
     assert np.sqrt(np.mean((straight().predict(points).mean - wave(points)) ** 2)) < 0.3
+
+
+def test_how_long_a_fit_took_is_known_whatever_it_returns() -> None:
+    assert straight().record.seconds >= 0
+    assert bare().record.seconds >= 0

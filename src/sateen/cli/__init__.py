@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from typing import IO, Final
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import IO, Any, Final
 
 import click
 
 from sateen.cli.options import as_option
-from sateen.core.errors import InputError, SateenError, nearest
+from sateen.cli.output import say_code, warn
+from sateen.core.code import watching_code
+from sateen.core.errors import InputError, SateenError, SateenWarning, nearest
 from sateen.core.printable import printable
 from sateen.core.registry import Registry
 from sateen.core.version import VERSION
@@ -54,19 +62,32 @@ class _Interrupted(_Failure):
     exit_code = 130
 
 
+class _Terminated(_Failure):
+    """SIGTERM, as from `kill`, or from a cluster whose time is over."""
+
+    exit_code = 143
+
+
 class Commands(click.Group):
     """The commands of the registry. Every error is one sentence, in which arguments are named as options."""
 
     def invoke(self, ctx: click.Context) -> object:
+        terminated: list[int] = []
         try:
-            return super().invoke(ctx)
+            with watching_code(say_code), _plain_warnings(), _heeding_sigterm(terminated):
+                return super().invoke(ctx)
         except InputError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand) if ctx.invoked_subcommand else None
             words = error.worded(lambda name, value: as_option(command, name, value))
             raise _Failure(f"{type(error).__name__}: {words}") from None
         except SateenError as error:
             raise _Failure(f"{type(error).__name__}: {error}") from None
+        except MemoryError as error:
+            reason = f": {error}" if str(error) else ""
+            raise _Failure(f"not enough memory{reason}\n  ask for fewer points or workers") from None
         except KeyboardInterrupt:
+            if terminated:
+                raise _Terminated("terminated") from None
             raise _Interrupted("\n" * sys.stderr.isatty() + "interrupted") from None  # below the ^C of a terminal
         except OSError as error:
             if error.errno == errno.EPIPE:
@@ -102,6 +123,43 @@ class Commands(click.Group):
         """One line per command; none is imported."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, _line(name)) for name in COMMANDS.names()])
+
+
+@contextmanager
+def _heeding_sigterm(came: list[int]) -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, with what is finished kept and said; the list tells that it `came`."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # Ctrl-C is ignored, as in the background
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings of sateen are one line on stderr; those of others stay as they are."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, SateenWarning):
+                warn(str(message))
+            else:
+                usual(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _line(name: str) -> str:

@@ -102,6 +102,7 @@ class CalibrateOptions:
 @click.option("--drawn-uniformly", is_flag=True, help="HELD_OUT has independent uniform points, if it does not say so.")
 @click.option("--allow-trivial", is_flag=True, help="Where points are too few, intervals [0, 1] rather than an error.")
 @shared.PLOT
+@shared.NO_CODE
 @shared.JSON
 @click.pass_context
 def calibrate(ctx: click.Context, /, **values: Any) -> None:

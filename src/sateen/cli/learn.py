@@ -17,7 +17,7 @@ from sateen.cli.progress import Bar
 from sateen.cli.sources import kept, load_model, load_observations, read_property
 from sateen.core.errors import InputError
 from sateen.core.seeds import stream_seed
-from sateen.learning.registry import LEARNERS, make_learner
+from sateen.learning.registry import LEARNERS, find_learner, make_learner
 from sateen.study.spec import Design, DesignName
 
 _PATIENCE: Final = 600.0  # seconds that a fit may take without a question
@@ -85,6 +85,7 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 )
 @click.option("--yes", is_flag=True, help="Do not ask before a fit that takes more than ten minutes.")
 @shared.PLOT
+@shared.NO_CODE
 @shared.JSON
 @click.pass_context
 def learn(
@@ -127,13 +128,20 @@ def learn(
     if twice := [name for name in rest if name in settings]:
         raise click.UsageError(f"{twice[0]} is given by --{twice[0]} and by --set; give it once")
     with shared.usage():
-        chosen = make_learner(learner, {**settings, **rest}, read_setting)
-    if checkpoint is not None and "checkpoint" not in inspect.signature(chosen.fit).parameters:
-        raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
+        find_learner(learner)  # its code is run once all else is checked
+
+    def make() -> st.Learner:
+        with shared.usage():
+            made = make_learner(learner, {**settings, **rest}, read_setting)
+        if checkpoint is not None and "checkpoint" not in inspect.signature(made.fit).parameters:
+            raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
+        return made
+
     if text is None:
         if unused := shared.given(ctx, _OF_A_MODEL):  # without a formula nothing is observed
             raise click.UsageError(f"{unused[0]} says how a model is observed; say which formula, with -p FORMULA")
         observed = load_observations(source, space)
+        chosen = make()
     else:
         if space:
             raise click.UsageError("--space tells the space of a table; that of a model is given by --vary and --at")
@@ -146,6 +154,7 @@ def learn(
         )
         formula = read_property(model, model.model.values(chosen_points[0]), text, end).formula
         run_seed = stream_seed(seed, "training runs")
+        chosen = make()
         observed = kept(
             observations,
             lambda: st.observe(

@@ -27,8 +27,10 @@ def learned_lines(learned: FullPosterior | st.Guarantee) -> Iterator[str]:
     fixed = values_text(posterior.space.fixed)
     yield f"over {', '.join(ranges) or 'a single point'}" + (f", with {fixed}" if fixed else "")
     if not any(note.startswith(f"{posterior.kind}: ") for note in posterior.record.notes):
-        yield f"{posterior.kind}{_settings(posterior.recipe)}"
+        yield f"{posterior.kind}{_settings(_recipe(posterior))}"
     yield from str(posterior.record).splitlines()
+    if _runs_code(posterior):
+        return
     importance = posterior.importance()
     if importance:
         yield ""
@@ -51,7 +53,7 @@ def learned_content(learned: FullPosterior | st.Guarantee) -> dict[str, object]:
     observed, record = posterior.training.observations, posterior.record
     return {
         "learner": posterior.kind,
-        "recipe": settings_content(posterior.recipe),
+        "recipe": settings_content(_recipe(posterior)),
         "space": {
             name: value if isinstance(value, float) else asdict(value) for name, value in posterior.space.parameters
         },
@@ -69,8 +71,8 @@ def learned_content(learned: FullPosterior | st.Guarantee) -> dict[str, object]:
             "converged": record.converged,
             "value": next(reversed(record.values.tolist()), None),
         },
-        "importance": posterior.importance(),
-        "claim": _claim(posterior).content(),
+        "importance": None if _runs_code(posterior) else posterior.importance(),
+        "claim": None if _runs_code(posterior) else _claim(posterior).content(),
     }
 
 
@@ -78,6 +80,20 @@ def _posterior(learned: FullPosterior | st.Guarantee) -> FullPosterior:
     from sateen.core.posterior import complete
 
     return complete(learned.posterior) if isinstance(learned, st.Guarantee) else learned
+
+
+def _runs_code(posterior: FullPosterior) -> bool:
+    """Whether asking it for more than was written down of it runs the code of a learner that is not sateen's own."""
+    from sateen.learning.stored import RefitPosterior
+
+    return isinstance(posterior, RefitPosterior)
+
+
+def _recipe(posterior: FullPosterior) -> st.Learner:
+    """The learner, with its settings; one that is not sateen's own is not imported."""
+    from sateen.learning.stored import RefitPosterior
+
+    return posterior.learner if isinstance(posterior, RefitPosterior) else posterior.recipe
 
 
 def _settings(recipe: st.Learner) -> str:

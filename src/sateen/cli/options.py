@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 import sateen as st
+from sateen.core.code import refuse_code, watching_code
 from sateen.core.errors import InputError, SpaceError
 
 if TYPE_CHECKING:
@@ -181,6 +182,11 @@ def check_files(files: Mapping[str, str | None]) -> None:
             raise click.UsageError(f"{other} and {option} are the same file, {file}; give them different names")
 
 
+def _without_code(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.with_resource(watching_code(refuse_code))
+
+
 AT: Final = click.option(
     "--at", multiple=True, callback=pairs, metavar="a=1,b=2", help="Values of parameters; repeatable."
 )
@@ -218,5 +224,14 @@ CONFIDENCE: Final = click.option(
 )
 MARGINAL: Final = click.option(
     "--marginal", is_flag=True, help="Without confidence: on average over calibrations, which is narrower."
+)
+NO_CODE: Final = click.option(
+    "--no-code",
+    "code",
+    is_flag=True,
+    is_eager=True,  # before the options that name code
+    expose_value=False,
+    callback=_without_code,
+    help="Refuse to run code of yours: a learner that is not sateen's own.",
 )
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")

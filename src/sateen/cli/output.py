@@ -19,6 +19,7 @@ from sateen.core.text import duration_text, number_text
 
 if TYPE_CHECKING:
     import sateen as st
+    from sateen.core.code import Code
 
 _BOLD: Final = re.compile(r"(\x1b\[[01]m)")  # the beginning and the end
 _SHOWN_ROWS: Final = 10  # at each end of a long table
@@ -53,6 +54,11 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning to stderr."""
     say(f"warning: {text}")
+
+
+def say_code(code: Code) -> None:
+    """Say on stderr which code of the user's is about to be run."""
+    say(f"running code of yours: {code}")
 
 
 def agree(seconds: float, longest: float, yes: bool, remedy: str) -> None:

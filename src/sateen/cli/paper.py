@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sateen.cli.options import JSON
+from sateen.cli.options import JSON, NO_CODE
 from sateen.cli.output import agree, print_json, say, table
 from sateen.cli.progress import Bar
 from sateen.core.errors import InputError, nearest
 from sateen.core.text import duration_text
-from sateen.learning.registry import make_learner
+from sateen.learning.registry import find_learner
 
 if TYPE_CHECKING:
     from sateen.paper.guarantees import GuaranteeFigures
@@ -43,7 +43,7 @@ def _learners(ctx: click.Context, option: click.Parameter, given: tuple[str, ...
     names = dict.fromkeys(name if ":" in name else name.lower() for name in named)
     try:
         for name in names:
-            make_learner(name)
+            find_learner(name)
     except InputError as error:
         raise click.BadParameter(str(error)) from None
     return tuple(sorted(names, key=lambda name: _LEARNERS.index(name) if name in _LEARNERS else len(_LEARNERS)))
@@ -95,6 +95,7 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Number of the first training set.")  # fmt: skip
+@NO_CODE
 @JSON
 def paper(
     parts: tuple[str, ...],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import sateen as st
-from sateen.cli.options import CONFIDENCE, JSON, LEVEL, MARGINAL, SEED, usage, written
+from sateen.cli.options import CONFIDENCE, JSON, LEVEL, MARGINAL, NO_CODE, SEED, usage, written
 from sateen.cli.output import show, writing
 from sateen.cli.sources import load_posterior
 from sateen.guarantee.request import PlanRequest
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @MARGINAL
 @SEED
 @click.option("-o", "--output", "target", callback=written, metavar="PLAN.json", help="Keep it for `calibrate --plan`.")
+@NO_CODE
 @JSON
 def plan(file: str, seed: int, target: str | None, as_json: bool, **goal: Any) -> None:
     """Say how many points and runs a guarantee of the posterior in a file needs: for intervals of a mean width, or with

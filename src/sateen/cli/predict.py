@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import sateen as st
-from sateen.cli.options import JSON, PLOT, pairs, written
+from sateen.cli.options import JSON, NO_CODE, PLOT, pairs, written
 from sateen.cli.output import draw, say, shortened, show, writing
 from sateen.cli.sources import load_learned, reading
 from sateen.core.errors import InputError
@@ -42,6 +42,7 @@ def _each(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
 @click.option("--gradient", is_flag=True, help="Also the derivatives of the mean by each parameter.")
 @click.option("-o", "--output", "target", callback=written, metavar="FILE.csv", help="Write a table, not print it.")
 @PLOT
+@NO_CODE
 @JSON
 def predict(
     file: str,

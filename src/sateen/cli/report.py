@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 import sateen as st
 from sateen.cli.options import JSON
-from sateen.cli.output import show
+from sateen.cli.output import say_code, show
+from sateen.core.code import refuse_code, watching_code
 
 
 @click.command()
@@ -20,8 +23,9 @@ from sateen.cli.output import show
     show_default=True,
     help="The format of --figures.",
 )
+@click.option("--code", is_flag=True, help="Run code of yours where the report needs it: a learner of your own.")
 @JSON
-def report(folder: str, file: str | None, pictures: str | None, suffix: str, as_json: bool) -> None:
+def report(folder: str, file: str | None, pictures: str | None, suffix: str, code: bool, as_json: bool) -> None:
     """Write the report of a result, which is a folder that `sateen run` has filled: one HTML file that needs no
     network and can be sent as it is. The result itself is not changed, and only the runs that are shown are simulated.
 
@@ -33,8 +37,9 @@ def report(folder: str, file: str | None, pictures: str | None, suffix: str, as_
 
     if file is not None and not file.lower().endswith((".html", ".htm")):
         raise click.UsageError(f"the report is a page: end the name {file} in .html")
-    result = st.Result.load(folder)
-    page = str(result.folder / "report.html") if file is None else file
-    write_report(result, page)
-    figures = [] if pictures is None else save_figures(result, pictures, suffix)
+    with watching_code(say_code if code else partial(refuse_code, remedy="pass {code=True}")):
+        result = st.Result.load(folder)
+        page = str(result.folder / "report.html") if file is None else file
+        write_report(result, page)
+        figures = [] if pictures is None else save_figures(result, pictures, suffix)
     show(as_json, lambda: {"result": folder, "report": page, "figures": figures}, lambda: [*figures, page])

@@ -29,13 +29,15 @@ _HEADER: Final = ("learner", "RMSE", "accuracy", "Wilson", "width", "log score")
     "--workers", type=COUNT, metavar="N", help="Processes that simulate; by default all processors, one for a callable."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what is pending, and how many runs that takes; makes no runs.")
+@click.option("--no-code", "code", is_flag=True, help="Refuse to run code of yours: a callable, a learner of your own.")
 @JSON
-def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_json: bool) -> None:
+def run(file: str, folder: str | None, workers: int | None, dry_run: bool, code: bool, as_json: bool) -> None:
     """Run the study in a file: simulate the model, learn with each learner, calibrate, score and report. The folder has
     the answer: report.html to look at, result.json, provenance.json and every stage.
 
     A run that was stopped continues when the same is run again; when the study has changed, only what depends on the
-    change is recomputed.
+    change is recomputed. Python code that the study names, a callable or a learner of your own, is run once the whole
+    study is checked, and named on stderr first; --dry-run runs none.
 
     \b
     sateen run examples/sir.toml
@@ -46,7 +48,7 @@ def run(file: str, folder: str | None, workers: int | None, dry_run: bool, as_js
         _show_forecast(study, study.forecast(folder), workers, as_json)
         return
     try:
-        result = study.run(folder, workers=workers, progress=Bar())
+        result = study.run(folder, workers=workers, progress=Bar(), code=not code)
     except KeyboardInterrupt as stop:
         say(f"{stop}")
         raise

@@ -8,8 +8,8 @@ stands before its last colon, ends in .props, .csl or .pctl.
 from __future__ import annotations
 
 import math
-import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +23,7 @@ import click
 import sateen as st
 from sateen.cli.output import say, warn
 from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, nearest
+from sateen.core.reading import opened, read_text
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
@@ -112,7 +113,7 @@ def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Ob
     if suffix in READERS.builtin and suffix != ".txt":  # which may be either
         raise click.UsageError(f"{file} is a model; say what to observe, with -p FORMULA and --vary beta=0.005:0.3")
     with reading(file):
-        with open(file, "rb") as stream:
+        with opened(file, sys.maxsize) as stream:
             start = stream.read(9)
         if start[8:] != b"{" and not start.startswith(b"PK"):
             try:
@@ -163,12 +164,7 @@ def reading(file: str) -> Iterator[None]:
 def text_in(file: str) -> str:
     """The text of a file of properties."""
     with reading(file):
-        if os.path.getsize(file) > _MOST_BYTES:
-            raise InputError(f"{file} is too large to be read: at most {_MOST_BYTES:,} bytes are")
-        try:
-            return Path(file).read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise InputError(f"{file} is not text in UTF-8") from None
+        return read_text(file, _MOST_BYTES)
 
 
 def read_property(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property:

@@ -11,7 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from typing import Any, Final
@@ -305,12 +305,14 @@ def fit_learner(
     accepted = {name: value for name, value in options.items() if _accepts(learner.fit, name)}
     began = time.perf_counter()
     posterior = learner.fit(observations, seed=seed, **accepted)
+    record = Record("objective", np.empty(0), np.empty(0), UNKNOWN, time.perf_counter() - began)
+    if isinstance(posterior, CompletedPosterior) and posterior.fitted is None:
+        return replace(posterior, fitted=record)
     if isinstance(posterior, FullPosterior):
         return posterior
     if not isinstance(posterior, Posterior):
         what = f"fit of {type(learner).__name__} returned a {type(posterior).__name__}"
         raise InputError(f"{what}, and a posterior needs `space` and `predict`; see st.posterior_from")
-    record = Record("objective", np.empty(0), np.empty(0), UNKNOWN, time.perf_counter() - began)
     name = str(call_provider("learner name", learner))
     return CompletedPosterior(posterior, learner, observations, int(seed), name, record)
 

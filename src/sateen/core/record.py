@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -52,7 +53,8 @@ class Record:
 
     def content(self) -> dict[str, object]:
         """What a file keeps of it, besides the arrays."""
-        words = {"objective": self.objective, "verdict": self.verdict, "seconds": self.seconds}
+        seconds = None if math.isnan(self.seconds) else self.seconds
+        words = {"objective": self.objective, "verdict": self.verdict, "seconds": seconds}
         return {**words, "interrupted": self.interrupted, "notes": list(self.notes)}
 
     def arrays(self) -> dict[str, FloatArray]:
@@ -62,4 +64,6 @@ class Record:
     @classmethod
     def from_content(cls, content: Mapping[str, Any], arrays: Arrays) -> Record:
         """The record that a file tells."""
-        return cls(**{**content, "notes": tuple(content["notes"])}, steps=arrays["steps"], values=arrays["values"])
+        seconds = math.nan if content["seconds"] is None else content["seconds"]
+        words = {**content, "seconds": seconds, "notes": tuple(content["notes"])}
+        return cls(**words, steps=arrays["steps"], values=arrays["values"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Final, TypeVar
 
@@ -32,7 +33,7 @@ def parse_json(text: str | bytes) -> Any:
     steps = np.where(np.frombuffer(brackets, np.uint8) == ord("["), 1, -1)
     if (depth := int(steps.cumsum().max(initial=0))) > _DEEPEST:
         raise ValueError(f"its lists and objects are nested {depth:,} deep, and at most {_DEEPEST} levels are read")
-    value = json.loads(raw.decode(), parse_constant=_no_constant, parse_int=_whole)
+    value = json.loads(raw.decode(), parse_constant=_no_constant, parse_int=_whole, parse_float=_real)
     if _SURROGATE.search(raw):
         json.dumps(value, ensure_ascii=False).encode()  # half of a character is a UnicodeEncodeError
     return value
@@ -67,6 +68,12 @@ def fault_text(error: Exception) -> str:
 def _no_constant(name: str) -> float:
     """Python would read NaN and Infinity, which are no JSON."""
     raise ValueError(f"{name} is no JSON")
+
+
+def _real(digits: str) -> float:
+    if math.isinf(value := float(digits)):
+        raise ValueError(f"{digits[:_MOST_DIGITS]} is beyond what a floating number can be")
+    return value
 
 
 def _whole(digits: str) -> int:

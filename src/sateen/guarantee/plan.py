@@ -162,7 +162,8 @@ class _Search:
                     argument="width",
                     remedy="ask for a greater {width}, or learn from more points or runs first",
                 )
-            more = max(10.0, 1.5 * (high.width / width) ** 2)  # widths fall as the root of the runs, or more slowly
+            far = min(high.width / width, _MOST_RUNS)
+            more = max(10.0, 1.5 * far**2)  # widths fall as the root of the runs, or more slowly
             low, high = high, self.narrowest(min(math.ceil(more * high.budget), _MOST_RUNS))
         for step in range(_MOST_STEPS):
             if high.width >= (1.0 - _NEAR) * width or high.budget <= (1.0 + _NEAR) * low.budget:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path as FilePath
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args, get_type_hints
 
+from sateen.core.code import Code, definition, find_code
 from sateen.core.errors import InputError, nearest
-from sateen.core.prediction import Learner
+from sateen.core.prediction import Learner, Posterior
+from sateen.core.progress import SILENT, Progress
 from sateen.core.registry import Registry, load_object
+
+if TYPE_CHECKING:
+    from sateen.core.observations import Observations
+    from sateen.core.types import File
 
 # To add a learner of sateen's own: write its file, and a line here.
 LEARNERS: Final[Registry[Callable[..., Learner]]] = Registry(
@@ -56,24 +64,45 @@ def make_learner(name: str, settings: Mapping[str, object] | None = None, read: 
                 f"the learner {name} chooses for itself, so it takes no settings", argument=next(iter(given))
             )
         return load_object(_AUTOMATIC)()  # type: ignore[operator, no-any-return]
-    make = _imported(name) if ":" in name else LEARNERS[name]
-    known = _settings(make)
-    for setting in given:
-        if setting not in known:
-            hint = nearest(setting, known) or (f"its settings are {', '.join(known)}" if known else "it has none")
-            raise InputError(f"{name} has no setting {setting}; {hint}", argument=setting)
-    values = {setting: (read or _value)(setting, value, *known[setting]) for setting, value in given.items()}
-    try:
-        if isinstance(make, type):
-            learner: Learner = make(**values)
-            return learner
-        learner = make()  # a preset of a class, such as SVIBNN.faithful
-        return replace(learner, **values) if values else learner  # type: ignore[type-var]
-    except InputError as error:
-        guilty = error.argument or next((setting for setting in values if setting in str(error)), "")
-        raise InputError(f"{name}: {error}", argument=guilty) from None
-    except TypeError as error:
-        raise InputError(f"{name} cannot be made with these settings: {error}") from error
+    make = LEARNERS[name] if name in LEARNERS.builtin else _loaded(name, _code(name))
+    return _made(name, make, given, read or _value)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLearner:
+    """A learner that is not sateen's own, by its name and settings; its code is run when it is made, or first fits."""
+
+    name: str
+    settings: Mapping[str, object]
+    code: Code
+
+    def make(self) -> Learner:
+        """The learner itself."""
+        return _made(self.name, _loaded(self.name, self.code), self.settings, _value)
+
+    def fit(
+        self,
+        observations: Observations,
+        *,
+        seed: int,
+        progress: Progress = SILENT,
+        checkpoint: File | None = None,
+    ) -> Posterior:
+        """What the learner fits, with every ability."""
+        from sateen.core.posterior import fit_learner
+
+        return fit_learner(self.make(), observations, seed=seed, progress=progress, checkpoint=checkpoint)
+
+
+def find_learner(name: str, settings: Mapping[str, object] | None = None) -> Learner:
+    """The learner that `make_learner` makes; one that is not sateen's own is found, but its code is not run yet."""
+    if name in DEFAULT or name in LEARNERS.builtin:
+        return make_learner(name, settings)
+    code = _code(name)
+    known = _written_settings(code)
+    if known is not None:
+        _check_settings(name, settings or {}, known)
+    return OwnLearner(name, dict(settings or {}), code)
 
 
 def learner_name(learner: Learner) -> str:
@@ -82,6 +111,8 @@ def learner_name(learner: Learner) -> str:
     >>> learner_name(make_learner("laplace-net", {"nets": 1}))
     'laplace-net'
     """
+    if isinstance(learner, OwnLearner):
+        return learner.name
     address = f"{type(learner).__module__}:{type(learner).__qualname__}"
     if address == _AUTOMATIC:
         return DEFAULT[0]
@@ -95,7 +126,9 @@ def settings_content(learner: Learner) -> dict[str, object]:
     They are the fields of a dataclass, what `get_params` gives (as scikit-learn's classes have it), or else the
     public attributes.
     """
-    if is_dataclass(learner):
+    if isinstance(learner, OwnLearner):
+        values = dict(learner.settings)
+    elif is_dataclass(learner):
         values = {field.name: getattr(learner, field.name) for field in fields(learner) if field.init}
     elif hasattr(learner, "get_params"):
         values = dict(learner.get_params(deep=False))
@@ -115,16 +148,66 @@ def settings_from(content: Mapping[str, object]) -> dict[str, object]:
     return {name: _setting(value) for name, value in content.items()}
 
 
-def _imported(address: str) -> Callable[..., Learner]:
-    """The class at an address; nothing else is called by a name that is not registered."""
+def _code(name: str) -> Code:
+    """The code of a learner that is not sateen's own."""
+    address = name if ":" in name else LEARNERS.address(name)
+    if ".py:" in address:
+        raise InputError(f"the learner {name} is named by a file; name its module, as package.module:Class")
     try:
-        thing = load_object(address)
-    except (ImportError, AttributeError, ValueError) as error:
-        remedy = "install its package, or write package.module:Class"
-        raise InputError(f"the learner {address} cannot be imported: {error}; {remedy}") from error
-    if not (isinstance(thing, type) and callable(getattr(thing, "fit", None))):
-        raise InputError(f"{address} is no learner: a learner is a class with `fit`")
+        return find_code(address, FilePath())
+    except InputError as error:
+        raise InputError(f"the learner {name} cannot be imported: {error}") from None
+
+
+def _loaded(name: str, code: Code) -> Callable[..., Learner]:
+    """The class that the code is, or a preset; only what is registered can be a preset, for that is called."""
+    thing = code.load()
+    if isinstance(thing, type) and callable(getattr(thing, "fit", None)):
+        return thing
+    if ":" in name or isinstance(thing, type) or not callable(thing):
+        raise InputError(f"{code.address} is no learner: a learner is a class with `fit`")
     return thing
+
+
+def _made(name: str, make: Callable[..., Learner], given: Mapping[str, object], read: Read) -> Learner:
+    """The learner that a class or a preset makes with the settings that are given, each of which it must have."""
+    known = _settings(make)
+    _check_settings(name, given, known)
+    values = {setting: read(setting, value, *known[setting]) for setting, value in given.items()}
+    try:
+        if isinstance(make, type):
+            learner: Learner = make(**values)
+            return learner
+        learner = make()  # a preset of a class, such as SVIBNN.faithful
+        return replace(learner, **values) if values else learner  # type: ignore[type-var]
+    except InputError as error:
+        guilty = error.argument or next((setting for setting in values if setting in str(error)), "")
+        raise InputError(f"{name}: {error}", argument=guilty) from None
+    except Exception as error:
+        raise InputError(f"{name} cannot be made with these settings: {error}") from error
+
+
+def _check_settings(name: str, given: Iterable[str], known: Collection[str]) -> None:
+    for setting in given:
+        if setting not in known:
+            hint = nearest(setting, known) or (f"its settings are {', '.join(known)}" if known else "it has none")
+            raise InputError(f"{name} has no setting {setting}; {hint}", argument=setting)
+
+
+def _written_settings(code: Code) -> list[str] | None:
+    """The settings of a class by its text alone; None where only running it would tell."""
+    found = definition(code)
+    if not isinstance(found, ast.ClassDef) or found.bases or found.keywords or "." in code.name:
+        return None
+    if found.decorator_list:
+        marks = [ast.unparse(mark).partition("(")[0].rpartition(".")[2] for mark in found.decorator_list]
+        named = [one for one in found.body if isinstance(one, ast.AnnAssign) and "ClassVar" not in ast.unparse(one)]
+        return [ast.unparse(one.target) for one in named] if marks == ["dataclass"] else None
+    made = next((one for one in found.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    if made is None:
+        return []
+    arguments = [*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs]
+    return None if made.args.kwarg or made.decorator_list else [each.arg for each in arguments[1:]]
 
 
 def _settings(make: Callable[..., Learner]) -> dict[str, tuple[object, str]]:

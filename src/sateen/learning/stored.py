@@ -4,33 +4,45 @@ A posterior of sateen's own is kept whole: the recipe, the observations it learn
 names its learner, and the registry says which classes that name stands for. A recipe is rebuilt through its class, so
 what its class refuses is refused in a file too.
 
-Any other posterior is kept as what made it, its learner, settings, observations and seed, and is fitted again when the
-file is read. For that its learner is imported: by its registered name, or from the module whose address the file has.
+Any other posterior is kept as what made it, its learner, settings, observations and seed. Reading its file imports
+nothing; the posterior is fitted again when it is first used. For that its learner is imported: by its registered name,
+or from the module whose address the file has.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypedDict
 
 import numpy as np
 
 from sateen.core.errors import InputError
+from sateen.core.observations import Observations
 from sateen.core.posterior import CompletedPosterior, FullPosterior, complete, fit_learner
-from sateen.core.prediction import Posterior, Training
-from sateen.core.record import Objective, Record
+from sateen.core.prediction import Learner, Posterior, Prediction, Training
+from sateen.core.record import UNKNOWN, Objective, Record
 from sateen.core.registry import load_object
+from sateen.core.space import Space
 from sateen.core.threads import on_one_thread
-from sateen.core.types import Arrays, File
+from sateen.core.types import Arrays, File, FloatArray
 from sateen.files.container import read_container, write_container
 from sateen.files.observations import check_array, observations_arrays, observations_content, observations_from
 from sateen.files.observations import load as load_observations
 from sateen.files.plain import FAULTS, converted, fault_text
 from sateen.learning.inputs import Inputs
 from sateen.learning.posterior import LearnedPosterior, Parts
-from sateen.learning.registry import LEARNERS, learner_name, make_learner, settings_content, settings_from
+from sateen.learning.registry import (
+    LEARNERS,
+    OwnLearner,
+    find_learner,
+    learner_name,
+    make_learner,
+    settings_content,
+    settings_from,
+)
 
 KIND: Final = "posterior"
 FORMAT: Final = 2
@@ -40,6 +52,7 @@ _READERS: Final = {  # by kind: the number of its format, and what reads its wor
     "observations": ("sateen.files.observations:FORMAT", "sateen.files.observations:observations_from"),
 }
 _SECTIONS: Final = ("training", "record", "learned")  # the first part of the name of an array
+_UNKNOWN: Final = Record("objective", np.empty(0), np.empty(0), UNKNOWN, math.nan)
 
 
 class _Record(TypedDict):
@@ -47,7 +60,7 @@ class _Record(TypedDict):
 
     objective: Objective
     verdict: str
-    seconds: float
+    seconds: float | None
     interrupted: bool
     notes: list[str]
 
@@ -55,8 +68,9 @@ class _Record(TypedDict):
 def load(file: File) -> Any:
     """The posterior, guarantee or observations that `save` wrote to a file; they predict the same to the last bit.
 
-    Nothing in the file is run. A posterior of a learner that is not sateen's own is fitted again, which imports that
-    learner from where the file says. A file that is damaged, foreign, or of another format is refused, with what it is.
+    Nothing is run. A posterior of a learner that is not sateen's own is a RefitPosterior, which imports that learner
+    from where the file says once it is used. A file that is damaged, foreign, or of another format is refused, with
+    what it is.
     """
     formats = {kind: load_object(number) for kind, (number, _) in _READERS.items()}
     kind, _, content, arrays = read_container(file, formats)  # type: ignore[arg-type]
@@ -86,6 +100,9 @@ def posterior_parts(posterior: Posterior) -> Parts:
         content |= {"record": whole.record.content(), "learned": learned}
     else:
         content["refit"] = _refit_content(whole)
+        record = whole.fitted if isinstance(whole, RefitPosterior) else whole.record
+        if isinstance(record, Record):  # and not of a class of the user's
+            content["record"], sections["record"] = record.content(), record.arrays()
     arrays = {f"{section}/{name}": array for section, part in sections.items() for name, array in part.items()}
     return content, arrays
 
@@ -96,15 +113,12 @@ def posterior_from_parts(content: Mapping[str, Any], arrays: Arrays, where: str 
     try:
         counts, record, learned = (_section(arrays, name) for name in _SECTIONS)
         if "refit" in content:
-            return _refitted(content, counts)
+            return _to_refit(content, counts, record)
         recipe = make_learner(_native(content["learner"]), settings_from(content["recipe"]))
         observations = observations_from(content["training"], counts)
         inputs = Inputs.from_content(observations.space, content["inputs"])
         posterior_class: type[LearnedPosterior] = load_object(recipe.posterior_class)  # type: ignore[attr-defined, assignment]
-        told = Record.from_content(converted(content["record"], _Record), record)
-        for name in ("steps", "values"):
-            check_array(f"record/{name}", record[name], (len(told.steps),), np.float64)
-        common = recipe, Training(observations), inputs, told
+        common = recipe, Training(observations), inputs, _record(content, record)
         posterior = posterior_class.from_parts(common, content["learned"], learned)
         if posterior.kind != content["learner"]:
             raise ValueError(f"its parts are of {posterior.kind}, and it says {content['learner']}")
@@ -123,27 +137,113 @@ def _native(name: str) -> str:
 
 def _refit_content(posterior: FullPosterior) -> dict[str, object]:
     """How to fit the posterior again."""
-    seed = posterior.seed if isinstance(posterior, CompletedPosterior) else None
+    seed = posterior.seed if isinstance(posterior, CompletedPosterior | RefitPosterior) else None
     if seed is None:
         remedy = "fit it by st.learn(observations, learner=..., seed=...), or give its class a `save`"
         raise InputError(f"the posterior {posterior.kind} does not say with which seed it was fitted; {remedy}")
-    learner = posterior.recipe
+    learner = posterior.learner if isinstance(posterior, RefitPosterior) else posterior.recipe
     settings, name = settings_content(learner), learner_name(learner)
     if "<locals>" in name:
         raise InputError(f"no file can name the learner {name}, a class inside a function; move it out of the function")
     return {"learner": name, "settings": settings, "seed": seed}
 
 
-def _refitted(content: Mapping[str, Any], counts: Arrays) -> FullPosterior:
-    """The posterior, fitted again as the file says."""
+def _to_refit(content: Mapping[str, Any], counts: Arrays, arrays: Arrays) -> FullPosterior:
+    """The posterior that is fitted again, as the file says, once it is used."""
     again = content["refit"]
-    learner = make_learner(again["learner"], settings_from(again["settings"]))
-    posterior = fit_learner(learner, observations_from(content["training"], counts), seed=again["seed"])
-    if not isinstance(posterior, CompletedPosterior):
-        return posterior
-    note = f"fitted again by {again['learner']} when its file was read"
-    record = posterior.record
-    return replace(posterior, fitted=replace(record, notes=(*record.notes, note)))
+    learner = find_learner(again["learner"], settings_from(again["settings"]))
+    observations, seed = observations_from(content["training"], counts), int(again["seed"])
+    if not isinstance(learner, OwnLearner):
+        return fit_learner(learner, observations, seed=seed)
+    known = _record(content, arrays) if "record" in content else _UNKNOWN
+    return RefitPosterior(learner, observations, seed, known)
+
+
+def _record(content: Mapping[str, Any], arrays: Arrays) -> Record:
+    """How a fit went, as a file tells it."""
+    told = Record.from_content(converted(content["record"], _Record), arrays)
+    for name in ("steps", "values"):
+        check_array(f"record/{name}", arrays[name], (len(told.steps),), np.float64)
+    return told
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefitPosterior(FullPosterior):
+    """A posterior that is known by what made it: its learner, which is not sateen's own, its training and its seed.
+
+    What was written down of it, its training and its record, is there at once. All else fits it again, which runs the
+    code of the learner.
+    """
+
+    learner: OwnLearner
+    observations: Observations
+    seed: int
+    fitted: Record
+    _again: list[FullPosterior] = field(default_factory=list, init=False)
+
+    @property
+    def posterior(self) -> FullPosterior:
+        """The posterior itself; the learner is imported, and fits it again, when it is first asked for."""
+        if not self._again:
+            fit = on_one_thread(fit_learner)
+            self._again.append(fit(self.learner, self.observations, seed=self.seed))
+        return self._again[0]
+
+    @property
+    def kind(self) -> str:
+        """The name of the learner."""
+        return self.learner.name
+
+    @property
+    def recipe(self) -> Learner:
+        """The learner itself, imported now."""
+        return self.learner.make()
+
+    @property
+    def training(self) -> Training:
+        """What it learned from."""
+        return Training(self.observations)
+
+    @property
+    def record(self) -> Record:
+        """How the fit went, when it was saved."""
+        note = f"{self.kind} fits it again when it is used"
+        return replace(self.fitted, notes=(*self.fitted.notes, note))
+
+    @property
+    def space(self) -> Space:
+        """Where it predicts."""
+        return self.observations.space
+
+    @property
+    def seconds_per_run(self) -> float:
+        """How long one simulated run took in training."""
+        return self.posterior.seconds_per_run
+
+    def predict(self, points: object, *, level: float = 0.95, extrapolate: bool = False) -> Prediction:
+        """What the posterior predicts."""
+        return self.posterior.predict(points, level=level, extrapolate=extrapolate)
+
+    def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
+        """The draws of the posterior."""
+        return self.posterior.sample(points, n, seed=seed, extrapolate=extrapolate)
+
+    def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
+        """The derivatives of the mean."""
+        return self.posterior.gradient(points, extrapolate=extrapolate)
+
+    def importance(self) -> dict[str, float]:
+        """Which parameters matter."""
+        return self.posterior.importance()
+
+    def kl(self) -> float:
+        """How far the posterior is from its prior."""
+        return self.posterior.kl()
+
+    @property
+    def unseen_by_prior(self) -> Observations:
+        """The training observations that the prior of `kl` does not depend on."""
+        return self.posterior.unseen_by_prior
 
 
 def _section(arrays: Arrays, name: str) -> Arrays:

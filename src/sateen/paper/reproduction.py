@@ -18,7 +18,7 @@ from sateen.paper.questions import Question, questions
 from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, label, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
-from sateen.pipeline import SILENT, Progress, processors, write_text
+from sateen.pipeline import SILENT, Progress, processors, replacing, write_text
 from sateen.pipeline.folder import ResultFolder, write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 
@@ -60,7 +60,9 @@ class PaperRun(ABC):
         return {stage: sum(task.seconds for task in some) for stage, some in pending.items() if some}
 
     def compute(self) -> None:
-        """Compute what is pending; the folder must be held."""
+        """Compute what is pending; the folder must be held. Half-written tables and figures of a killed run go."""
+        for part in self.path.glob(".*.part"):
+            part.unlink(missing_ok=True)
         watcher = self.progress if self.pipeline.pending() else SILENT
         self.spent = self.pipeline.run(workers=self.workers, progress=watcher).stage_seconds
 
@@ -70,8 +72,8 @@ class PaperRun(ABC):
 
         files = {self.path / f"{name}{suffix}": figure for name, figure in figures.items()}
         for file, figure in files.items():
-            with self.folder.writing(file):
-                save(figure, file)
+            with self.folder.writing(file), replacing(file) as stream:
+                save(figure, file, stream)
         return list(files)
 
 

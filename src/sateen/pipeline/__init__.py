@@ -9,6 +9,6 @@ from __future__ import annotations
 from sateen.core.progress import SILENT, Progress
 from sateen.core.seeds import stream_seed
 from sateen.core.threads import processors
-from sateen.files.atomic import write_text
+from sateen.files.atomic import replacing, write_text
 
-__all__ = ["SILENT", "Progress", "processors", "stream_seed", "write_text"]
+__all__ = ["SILENT", "Progress", "processors", "replacing", "stream_seed", "write_text"]

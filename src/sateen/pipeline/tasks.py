@@ -40,7 +40,7 @@ from pathlib import Path as FilePath
 from types import MappingProxyType, ModuleType
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
-from sateen.core.errors import SateenError
+from sateen.core.errors import SateenError, StoreError
 from sateen.core.fingerprints import fingerprint
 from sateen.core.interrupts import heeding_interrupts
 from sateen.core.progress import SILENT, Progress, working
@@ -110,7 +110,11 @@ class Task(Generic[_Value_co]):
     @property
     def finished(self) -> bool:
         """Whether its result is there."""
-        return self.file.exists() and all(file.exists() for file in self.extra)
+        try:
+            return self.file.exists() and all(file.exists() for file in self.extra)
+        except OSError as error:
+            why = f"{error.strerror or error}\n  allow it, or choose another folder"
+            raise StoreError(f"cannot read the folder {self.file.parent}: {why}") from None
 
     def value(self) -> _Value_co:
         """The result, read from the file; an error says how to recompute a damaged one."""
@@ -336,7 +340,7 @@ def side_by_side(
             while waiting and len(running) < processes:
                 item = waiting.pop()
                 began(item)
-                with _without_main():
+                with _starting():
                     running[pool.submit(work, *arguments(item))] = item
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 ended(running.pop(done), done.result())
@@ -366,14 +370,18 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
-    """No main module while a process starts. It would run the user's script again, up to this very call."""
-    main = sys.modules["__main__"]
+def _starting() -> Iterator[None]:
+    """While a process starts: no main module, which would run the user's script again, up to this very call; and no
+    Ctrl-C, which a terminal sends to all. It waits in this process, and the new one inherits that it is blocked."""
+    main, masks = sys.modules["__main__"], hasattr(signal, "pthread_sigmask")
     sys.modules["__main__"] = ModuleType("__main__")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     try:
         yield
     finally:
         sys.modules["__main__"] = main
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # Ctrl-C that has waited comes now
 
 
 def _begin_worker(caller: Connection, folder: str) -> None:

@@ -87,9 +87,7 @@ class Campaign:
                 while clear and len(waiting) < room and (piece := next(pieces, None)):
                     points, items = self.ledger.items(*piece)
                     with handing_out():
-                        work = (self.source, self.theta[points], items)
-                        future = executor.submit(_counted, *work) if executor else _counted_here(*work)
-                        waiting[future] = piece
+                        waiting[_handed_out(executor, self.source, self.theta[points], items)] = piece
                 if not waiting:
                     return clear
                 finished, _ = wait(waiting, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
@@ -209,6 +207,20 @@ def _counted(source: Source, theta: FloatArray, items: IntArray) -> tuple[Tally,
     return source.count(theta, items), time.perf_counter() - start
 
 
+def _handed_out(executor: Executor | None, source: Source, theta: FloatArray, items: IntArray) -> _Counted:
+    """The tally that an executor will have; without one, done at once in this thread."""
+    if executor is None:
+        return _counted_here(source, theta, items)
+    try:
+        return executor.submit(_counted, source, theta, items)
+    except BrokenExecutor as error:
+        raise _explained(error) from error
+    except RuntimeError as error:
+        raise InputError(
+            f"the executor takes no work: {error}", argument="executor", remedy="give an {executor} that is open"
+        ) from error
+
+
 def _counted_here(source: Source, theta: FloatArray, items: IntArray) -> _Counted:
     """The same, done at once in this thread."""
     future: _Counted = Future()
@@ -223,7 +235,10 @@ def _explained(error: Exception) -> Exception:
     """What an executor says, in words that say what next."""
     words = str(error)
     if isinstance(error, BrokenExecutor):
-        return SimulationError(f"a worker of the executor died: {words}\n  out of memory? what is stored is kept")
+        return SimulationError(
+            f"a worker of the executor died: {words}\n"
+            "  out of memory? what is stored is kept; run the same again with a new executor and fewer workers"
+        )
     if "pickle" in words.lower() or "local object" in words or type(error).__name__ == "PicklingError":
         return InputError(
             f"the black box cannot be sent to other processes: {words}\n"

@@ -162,11 +162,12 @@ class SequentialTest:
         q, half = self.threshold, self.indifference
         if not (half > 0.0 and q - half > 0.0 and q + half < 1.0):
             raise InputError(
-                f"a test asks about probabilities {q:g} ± {half:g}, which must lie between 0 and 1\n"
-                "  choose another threshold, or a smaller indifference above 0"
+                f"a test asks about probabilities {q:g} ± {half:g}, which must lie between 0 and 1",
+                argument="indifference",
+                remedy="choose another threshold, or a smaller {indifference} above 0",
             )
         if not 0.0 < self.error < 0.5:
-            raise InputError(f"error is a probability between 0 and 0.5, not {self.error:g}")
+            raise InputError(f"{{error}} is a probability between 0 and 0.5, not {self.error:g}", argument="error")
 
     def evidence(self, satisfied: npt.ArrayLike, runs: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """How much these counts speak for P > threshold, or, below 0, against it."""

@@ -221,6 +221,8 @@ class Store:
             name = _name(error)
             words = next((words for kind, words in _WORDS.items() if name.startswith(kind)), f"fails\n  then {_AGAIN}")
             raise StoreError(f"the store {self.file} {words}\n  (SQLite: {error})") from error
+        except UnicodeDecodeError as error:  # the text of a table, or of a row
+            raise self.damaged(error) from error
 
 
 def _packed(key: str, chunk: Chunk) -> bytes:

@@ -39,6 +39,12 @@ _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _STRING: Final = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}' + r"|'''.*?'{3,5}" + r'|"(?:\\.|[^"\\])*"' + r"|'[^']*'", re.DOTALL
 )
+_MOST_PARTS: Final = 32  # of a dotted key
+_WORD: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w-]){_WORD}(?:[ \t]*+\.[ \t]*+{_WORD}){{{_MOST_PARTS}}}")
+_LONG_NUMBER: Final = re.compile(r"(?<!\w)\d(?:_?\d){4300,}")
+_TOO_LARGE: Final = "a whole number has at most 64 bits, so it is below 2^63, about 9.2e18"
+_MOST_SHOWN: Final = 1000  # characters of a message
 _SCALAR: Final = re.compile(r"[^,\]}\n#]+")
 
 
@@ -69,7 +75,7 @@ class CapsTable:
     calibrate: object = None
     max_events: Annotated[int, Meta(ge=1, le=10**12)] | None = None
     max_time: Annotated[float, Meta(gt=0)] | None = None
-    max_population: Annotated[int, Meta(ge=0)] | None = None
+    max_population: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +99,37 @@ class StudyFile:
     def __init__(self, text: str, file: str) -> None:
         self.text = text.replace("\r\n", "\n").removeprefix("\ufeff")
         self.file = file
+        if long := _LONG_KEY.search(self.text):  # tomllib takes cubic time for it
+            raise TextError(f"{file}: a key has more than {_MOST_PARTS} parts", self.text, long.start())
         try:
             self.content: dict[str, object] = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
             message, place = _syntax(str(error), self.text)
             remedy = "a study is a file in TOML: [tables] of lines key = value, text in quotes"
-            raise TextError(f"{file}: {message}", self.text, place, remedy) from None
+            raise TextError(f"{file}: {shortened(message)}", self.text, place, remedy) from None
+        except ValueError:  # Python reads no whole number of more than 4,300 digits
+            number = _LONG_NUMBER.search(self.text)
+            raise TextError(f"{file}: {_TOO_LARGE}", self.text, number.start() if number else 0) from None
         except RecursionError:
             raise TextError(f"{file}: lists or tables are nested too deeply") from None
         self._places = positions(self.text)
+        self._check_numbers()
         for name in self.content:
             if name not in _SECTIONS:
                 known = ", ".join(f"[{each}]" for each in _SECTIONS)
                 self.fail((name,), "there is no such table", nearest(name, _SECTIONS) or f"the tables are {known}")
+
+    def _check_numbers(self) -> None:
+        """Refuse whole numbers that do not have the 64 bits of TOML."""
+        waiting: list[tuple[KeyPath, object]] = [((), self.content)]
+        while waiting:
+            path, value = waiting.pop()
+            if isinstance(value, dict):
+                waiting += [((*path, name), each) for name, each in reversed(value.items())]
+            elif isinstance(value, list):
+                waiting += [((*path, place), each) for place, each in enumerate(value)]
+            elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+                self.fail(path, _TOO_LARGE)
 
     def has(self, *path: str) -> bool:
         """Whether there is something at the path."""
@@ -143,7 +167,7 @@ class StudyFile:
         """Raise the error that shows the line of the path."""
         place = next((self._places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self._places), None)
         where = f"{self.file}: {_dotted(path)}: " if path else f"{self.file}: "
-        raise TextError(where + message, "" if place is None else self.text, place or 0, remedy)
+        raise TextError(where + shortened(message), "" if place is None else self.text, place or 0, shortened(remedy))
 
     def fail_inside(self, path: KeyPath, error: TextError, value: str) -> NoReturn:
         """Raise an error in the text that stands at the path, shown at its line in the study file."""
@@ -154,9 +178,9 @@ class StudyFile:
         start = self.text.find(value, key)
         if start < 0 or error.text != value:  # a string with escapes, which stands in the file in other characters
             line = self.text.count("\n", 0, key) + 1
-            message = f"{self.file}, line {line}: {_dotted(path)}: {error.message}"
+            message = f"{self.file}, line {line}: {_dotted(path)}: {shortened(error.message)}"
             raise type(error)(message, error.text, error.position, remedy) from None
-        message = f"{self.file}: {_dotted(path)}: {error.message}"
+        message = f"{self.file}: {_dotted(path)}: {shortened(error.message)}"
         raise type(error)(message, self.text, start + error.position, remedy) from None
 
     def fail_with(self, path: KeyPath, error: InputError) -> NoReturn:
@@ -207,8 +231,13 @@ def toml_words(argument: str, value: str | None) -> str:
     return f"{argument} = {value.lower() if value in ('True', 'False') else value}".replace("'", '"')
 
 
+def shortened(text: str) -> str:
+    """The text, or its beginning and its end if it is long."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 4 :]}"
+
+
 def _dotted(path: KeyPath) -> str:
-    return ".".join(name for name in path if isinstance(name, str))
+    return ".".join(shortened(name) for name in path if isinstance(name, str))
 
 
 def _shown(value: object) -> str:

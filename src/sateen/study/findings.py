@@ -18,6 +18,7 @@ from sateen.core.prediction import Prediction
 from sateen.core.space import Points, Space
 from sateen.guarantee.error_bound import bound_error
 from sateen.guarantee.guarantee import Guarantee
+from sateen.learning.stored import RefitPosterior
 from sateen.logic.formula import Formula
 
 LEVEL: Final = 0.95  # of the credible intervals that are scored and shown
@@ -26,7 +27,7 @@ _ALONG_TWO: Final = 31  # points of each of two axes
 _ELSEWHERE: Final = 512  # points of a Sobol sequence in more dimensions
 _CONFIDENCE: Final = 0.95  # of the bound on the mean error, where the guarantee has none
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
-REFITTED: Final = "the file keeps the learner, its settings, the training and the seed; loading it fits again"
+REFITTED: Final = "the file keeps the learner, its settings, the training and the seed; using it later fits again"
 
 
 def shown_points(space: Space) -> Points:
@@ -39,8 +40,9 @@ def shown_points(space: Space) -> Points:
 
 
 def is_refitted(posterior: FullPosterior) -> bool:
-    """Whether a posterior is kept as what made it, and fitted again when its file is loaded."""
-    return isinstance(posterior, CompletedPosterior) and not hasattr(posterior.belief, "save")
+    """Whether a posterior is kept as what made it, and fitted again when it is used after its file was loaded."""
+    completed = isinstance(posterior, CompletedPosterior) and not hasattr(posterior.belief, "save")
+    return completed or isinstance(posterior, RefitPosterior)
 
 
 def notes_of(posterior: FullPosterior) -> list[str]:

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.abc
-import importlib.util
-import inspect
 import math
-import pkgutil
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path as FilePath
-from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar
 
+from sateen.core.code import Code
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
 from sateen.core.prediction import Learner
 from sateen.core.space import Range, Space
 from sateen.guarantee.request import CalibrateRequest, PlanRequest
-from sateen.learning.registry import DEFAULT, LEARNERS, make_learner
+from sateen.learning.registry import DEFAULT, LEARNERS, find_learner
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 from sateen.study.file import CapsTable, GuaranteeTable, ModelTable, StudyFile, StudyTable
+from sateen.study.function import find_function
 from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
-if TYPE_CHECKING:
-    from sateen.sampling.source import Function
-
-Source: TypeAlias = "Model | Function"
+Source: TypeAlias = Model | Code
 _Study = TypeVar("_Study", bound=StudySpec)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")  # part of the names of files
+_MOST_PROPERTIES: Final = 1000
+_MOST_POINTS: Final = 10**8  # of a stage
 _MOST_RUNS: Final = 10**15  # of a stage, which no machine can make
 
 
@@ -43,20 +38,20 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         toml.section(name)
     about = toml.read(StudyTable, "study")
     _check_name(toml, ("study", "name"), about.name)
-    model, address, code = _model(toml, FilePath() if file is None else file.parent)
+    model = _model(toml, FilePath() if file is None else file.parent)
     space = _space(toml, model)
     caps = _caps(toml, model)
     train = _design(toml, space, "train")
     if train is None:
         toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
     learners, settings = _learners(toml)
-    calibration = _calibration(toml)
+    calibration = _calibration(toml, space)
     return kind(
         name=about.name,
         seed=about.seed,
         model=model,
         space=space,
-        properties=MappingProxyType(_properties(toml, model, space, address)),
+        properties=MappingProxyType(_properties(toml, model, space)),
         train=train,
         test=_design(toml, space, "test"),
         calibration=calibration,
@@ -66,8 +61,6 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         caps=MappingProxyType(caps),
         text=toml.text,
         file=file,
-        address=address,
-        code=code,
     )
 
 
@@ -76,8 +69,8 @@ def _check_name(toml: StudyFile, path: tuple[str, ...], name: str) -> None:
         toml.fail(path, f"{name!r} cannot be part of the name of a file", "take letters, digits, _ and -, at most 60")
 
 
-def _model(toml: StudyFile, folder: FilePath) -> tuple[Source, str, str]:
-    """The model; or the callable, its address, and the hash of its file."""
+def _model(toml: StudyFile, folder: FilePath) -> Source:
+    """The model; or the callable, which is not run."""
     given = toml.read(ModelTable, "model")
     ways = [name for name in ("text", "file", "callable") if getattr(given, name) is not None]
     if len(ways) != 1:
@@ -89,11 +82,10 @@ def _model(toml: StudyFile, folder: FilePath) -> tuple[Source, str, str]:
         toml.fail(("model", "constants"), "constants are for models in a file, of a language that leaves some open")
     try:
         if given.callable is not None:
-            function, code = _find_function(given.callable, folder)
-            return function, given.callable, code
+            return find_function(given.callable, folder)
         if given.file is not None:
-            return Model.load(folder / given.file, constants=given.constants), "", ""
-        return Model.parse(given.text or ""), "", ""
+            return Model.load(folder / given.file, constants=given.constants)
+        return Model.parse(given.text or "")
     except TextError as error:
         if given.file is not None and error.text:  # the line is one of that file
             raise type(error)(f"{given.file}: {error.message}", error.text, error.position, error.remedy) from None
@@ -151,14 +143,15 @@ def _lowest(given: Mapping[str, Range | float]) -> dict[str, float]:
     return {name: value.low if isinstance(value, Range) else value for name, value in given.items()}
 
 
-def _properties(toml: StudyFile, model: Source, space: Space, address: str) -> dict[str, Formula | None]:
+def _properties(toml: StudyFile, model: Source, space: Space) -> dict[str, Formula | None]:
     """The formulas by name; None for what a callable decides by itself, whose name is the callable's."""
-    if address and not toml.has("property"):
-        name = address.rpartition(":")[2]
-        return {name: None}
+    if isinstance(model, Code) and not toml.has("property"):
+        return {model.address.rpartition(":")[2]: None}
     given = toml.section("property")
     if not given:
         toml.fail(("property",), "there is no property", 'add one: dies_out = "(I > 0) U[100, 120] (I == 0)"')
+    if len(given) > _MOST_PROPERTIES:
+        toml.fail(("property",), f"there are {len(given):,} properties, and at most {_MOST_PROPERTIES:,} are read")
     return {name: _formula(toml, model, space, name, value) for name, value in given.items()}
 
 
@@ -201,21 +194,27 @@ def _design(toml: StudyFile, space: Space, part: str) -> Design | None:
         toml.fail(("observe", part, "design"), "no parameter varies, so there is no grid", "take design = 'uniform'")
     if design.design == "grid" and design.points < 2:
         toml.fail(("observe", part, "points"), "a grid has both ends of each range, so at least 2 points per axis")
-    if design.total(space) > _MOST_RUNS:
-        toml.fail(("observe", part), f"{design.total(space):.3g} runs are more than any machine makes; take fewer")
+    _check_size(toml, part, design, space)
     return design
+
+
+def _check_size(toml: StudyFile, part: str, design: Design, space: Space) -> None:
+    if design.total(space) > _MOST_RUNS:
+        toml.fail(("observe", part), f"more than {_MOST_RUNS:.0e} runs, which no machine makes; take fewer")
+    if design.size(space) > _MOST_POINTS:
+        toml.fail(("observe", part), f"more than {_MOST_POINTS:,} points, which no memory holds; take fewer")
 
 
 def _caps(toml: StudyFile, model: Source) -> dict[str, int | float]:
     table = toml.read(CapsTable, "observe")
     names = ("max_events", "max_time", "max_population")
-    caps = {name: value for name in names if (value := getattr(table, name)) is not None}
+    caps = {name: value for name in names if (value := getattr(table, name)) not in (None, math.inf)}
     if caps and not isinstance(model, Model):
         toml.fail(("observe", next(iter(caps))), "this is for models; a callable ends its own runs")
     return caps
 
 
-def _calibration(toml: StudyFile) -> Calibration | None:
+def _calibration(toml: StudyFile, space: Space) -> Calibration | None:
     path = ("observe", "calibrate")
     if not toml.has(*path):
         return None
@@ -224,6 +223,10 @@ def _calibration(toml: StudyFile) -> Calibration | None:
     if given not in (["budget"], ["width"], ["points", "runs"]):
         remedy = "give one of { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"
         toml.fail(path, "how much may it cost?", remedy)
+    if cost.budget is not None and cost.budget > _MOST_RUNS:
+        toml.fail((*path, "budget"), f"more than {_MOST_RUNS:.0e} runs, which no machine makes; take fewer")
+    if cost.design is not None:
+        _check_size(toml, "calibrate", cost.design, space)
     return cost
 
 
@@ -249,7 +252,7 @@ def _learners(toml: StudyFile) -> tuple[dict[str, Learner], dict[str, dict[str, 
         if not isinstance(settings, dict):
             toml.fail(("learn", name), "its settings are a table", f"write [learn.{name}]")
         try:
-            learners[name], given[name] = make_learner(name, settings), settings
+            learners[name], given[name] = find_learner(name, settings), settings
         except InputError as error:
             named = ("learn", name, error.argument) if error.argument in settings else ("learn", "learners", place)
             toml.fail(named, str(error))
@@ -297,76 +300,3 @@ def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateReques
     if calibration.points is not None:
         request.check_points(calibration.points)
     return request
-
-
-def _find_function(address: str, folder: FilePath) -> tuple[Function, str]:
-    """The function at an address, and the SHA-256 of the file it stands in.
-
-    A file is looked for from `folder` on, a module where Python looks for modules. What stands at the top level of
-    either is run, as by any import: only a study that is trusted should be.
-    """
-    where, colon, name = address.rpartition(":")
-    if not (colon and where and name):
-        raise InputError(f"{address!r} is no address of a callable; write file.py:name, or module:name")
-    function, code = _in_file(folder / where, name) if where.endswith(".py") else (_in_module(where, name), None)
-    if not callable(function):
-        kind = type(function).__name__
-        raise InputError(f"{address} is of type {kind}, and a black box is a callable: f(theta, rng)")
-    plain = inspect.isfunction(function) and function.__name__.isidentifier() and not function.__closure__
-    file = FilePath(inspect.getsourcefile(function) or "") if plain else None
-    if file is None or not file.is_file():
-        remedy = "write it with `def`, at the top level of a file"
-        raise InputError(f"{address} is no plain function, so its runs could not be recognised later; {remedy}")
-    return function, hashlib.sha256(file.read_bytes() if code is None else code).hexdigest()
-
-
-class _Bytes(importlib.abc.SourceLoader):
-    """Loads a module from bytes that were read already: what is run is what was read, and no cache comes between."""
-
-    def __init__(self, file: str, data: bytes) -> None:
-        self.file, self.data = file, data
-
-    def get_filename(self, fullname: str) -> str:
-        return self.file
-
-    def get_data(self, path: str | bytes) -> bytes:
-        return self.data
-
-
-def _in_file(file: FilePath, name: str) -> tuple[object, bytes]:
-    """What has the name in a file, and the bytes of the file."""
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"there is no file {file}") from None
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
-    title = f"study_{file.stem}"
-    loader = _Bytes(str(file.absolute()), data)
-    spec = importlib.util.spec_from_loader(title, loader, origin=loader.file)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[title] = module  # where dataclasses and the like look for the module they are in
-    try:
-        loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[title]
-        raise InputError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
-    return _named(module, name, str(file)), data
-
-
-def _in_module(where: str, name: str) -> object:
-    try:
-        module = pkgutil.resolve_name(where)
-    except (ImportError, AttributeError, ValueError) as error:
-        remedy = "install it, or give its file, as file.py:name"
-        raise InputError(f"the module {where} cannot be imported: {error}; {remedy}") from None
-    return _named(module, name, where)
-
-
-def _named(module: ModuleType, name: str, where: str) -> object:
-    if not hasattr(module, name):
-        functions = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
-        hint = nearest(name, functions) or f"it has {', '.join(functions) or 'no function'}"
-        raise InputError(f"{where} has no {name}; {hint}")
-    return getattr(module, name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
+from sateen.core.code import Code
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Points, Range, Space
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from sateen.core.prediction import Learner
     from sateen.logic.formula import Formula
     from sateen.model.model import Model
-    from sateen.sampling.source import Function
 
 DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
 Whole: TypeAlias = Annotated[int, Meta(ge=1, le=10**12)]
@@ -82,14 +82,15 @@ class GuaranteeSpec:
 class StudySpec:
     """What a study asks.
 
-    `properties` are formulas by name, or None for the one property that a callable decides by itself. `learners` are by
-    name, and `settings` what the file sets of each; "default" chooses by the observations. `caps` are those of
-    `observe`. `text` is the file as it was read, `code` the hash of the Python file that a callable stands in.
+    `model` may be Code in the place of a model, which is not run before the study is. `properties` are formulas by
+    name, or None for the one property that such code decides by itself. `learners` are by name, and `settings` what the
+    file sets of each; "default" chooses by the observations. `caps` are those of `observe`. `text` is the file as it
+    was read.
     """
 
     name: str
     seed: int
-    model: Model | Function
+    model: Model | Code
     space: Space
     properties: Mapping[str, Formula | None]
     train: Design
@@ -101,8 +102,16 @@ class StudySpec:
     caps: Mapping[str, int | float]
     text: str
     file: FilePath | None = None
-    address: str = ""
-    code: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the callable is that stands in the place of a model; "" for a model."""
+        return self.model.address if isinstance(self.model, Code) else ""
+
+    @property
+    def code(self) -> str:
+        """The SHA-256 of the file of the callable; "" for a model."""
+        return self.model.digest if isinstance(self.model, Code) else ""
 
     @property
     def folder(self) -> FilePath:

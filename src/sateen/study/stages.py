@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
+from sateen.core.code import Code
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.posterior import FullPosterior, fit_learner
-from sateen.core.prediction import Learner
 from sateen.core.text import plural
-from sateen.learning.registry import DEFAULT, LEARNERS
+from sateen.learning.registry import OwnLearner
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, State, Task, folder_task
 from sateen.study.file import toml_words
+from sateen.study.function import load_function
 from sateen.study.reading import read_study
 from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
@@ -103,6 +102,16 @@ def forecast_study(study: StudySpec, path: FilePath) -> Forecast:
     return Forecast(path, tuple(steps), runs, seconds, learning)
 
 
+def load_code(study: StudySpec, path: FilePath) -> None:
+    """Run the code of the user's that pending tasks need, before the first of them begins."""
+    pending = study_tasks(study, path).pipeline.pending()
+    if isinstance(study.model, Code) and any(task.group for task in pending):
+        load_function(study.model)
+    for learner in study.learners.values() if pending else ():
+        if isinstance(learner, OwnLearner):
+            learner.make()
+
+
 def _seconds_per_run(observations: Observations) -> float:
     runs = int(observations.trials.sum())
     return observations.seconds / runs if runs and observations.seconds > 0 else math.nan
@@ -111,17 +120,6 @@ def _seconds_per_run(observations: Observations) -> float:
 def _rebuilt(text: str, file: FilePath | None, path: FilePath) -> Pipeline:
     """The pipeline of a study, in another process."""
     return study_tasks(read_study(StudySpec, text, file), path).pipeline
-
-
-def _code(name: str, learner: Learner) -> str | None:
-    """The hash of the file that a learner of the user's own stands in; None for those of sateen."""
-    if name in LEARNERS.builtin or name in DEFAULT:
-        return None
-    try:
-        file = inspect.getsourcefile(type(learner))
-    except TypeError:
-        return None  # it has none
-    return hashlib.sha256(FilePath(file).read_bytes()).hexdigest() if file and FilePath(file).is_file() else None
 
 
 def _chosen(design: Design | Calibration, plan: Task[dict[str, Plan]] | None) -> Design:
@@ -255,16 +253,17 @@ class _Tasks:
         store = self.folder.stages / (f"runs-{study.code[:16]}.db" if study.code else "runs.db")
         options: dict[str, Any] = {"workers": context.workers, "store": store, "progress": context.progress}
         options |= study.caps
+        model = load_function(study.model) if isinstance(study.model, Code) else study.model
         formulas = {name: formula for name, formula in pending.items() if formula is not None}
         asked = formulas or None
         try:
             if part == "calibrate":
                 size = design.points, design.runs
-                observed = observe_held_out(study.model, asked, study.space, *size, seed=study.seed, **options)
+                observed = observe_held_out(model, asked, study.space, *size, seed=study.seed, **options)
             else:
                 points = design.drawn(study.space, study.seed_of(f"{part} points"))
                 seed = study.seed_of(f"{part} runs")
-                observed = observe(study.model, asked, points, design.runs, seed=seed, **options)
+                observed = observe(model, asked, points, design.runs, seed=seed, **options)
         except InputError as error:
             raise InputError(f"{part}: {error.worded(toml_words)}") from error
         return {next(iter(pending)): observed} if isinstance(observed, Observations) else observed
@@ -281,7 +280,8 @@ class _Tasks:
                 raise KeyboardInterrupt
             return posterior.save
 
-        inputs = {"learner": learner, "settings": study.settings[learner], "code": _code(learner, fitted)}
+        code = fitted.code.digest or None if isinstance(fitted, OwnLearner) else None
+        inputs = {"learner": learner, "settings": study.settings[learner], "code": code}
         return folder_task(
             self.folder,
             f"learn {name} {learner}",

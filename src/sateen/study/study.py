@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from sateen.core.code import Code, refuse_code, watching_code
 from sateen.core.errors import InputError
 from sateen.core.progress import SILENT, Progress
+from sateen.core.reading import read_text
 from sateen.core.types import File
 from sateen.study.reading import read_study
 from sateen.study.spec import RETURNED, StudySpec
@@ -16,6 +19,8 @@ from sateen.study.spec import RETURNED, StudySpec
 if TYPE_CHECKING:
     from sateen.study.result import Result
     from sateen.study.stages import Forecast
+
+_MOST_BYTES: Final = 2**18  # of a study file
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -38,24 +43,31 @@ class Study(StudySpec):
 
     @classmethod
     def load(cls, file: File) -> Study:
-        """The study in a TOML file; files that it names are looked for beside it."""
+        """The study in a TOML file; files that it names are looked for beside it. No code that it names is run."""
         path = FilePath(file)
         try:
             if path.suffix.lower() != ".toml":
                 raise InputError(f"{file} is no study: a study is a TOML file, whose name ends in .toml")
-            text = path.read_bytes().decode("utf-8-sig")
+            text = read_text(path, _MOST_BYTES)
         except OSError as error:
             raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{file} is not text in UTF-8") from None
         return cls.parse(text, file=path)
 
     @classmethod
     def parse(cls, text: str, *, file: File | None = None) -> Study:
         """The study in a TOML text; `file` is where it stands, beside which others are looked for."""
+        if len(text) > _MOST_BYTES:
+            raise InputError(f"a study of {len(text):,} characters; at most {_MOST_BYTES:,} are read")
         return read_study(cls, text, None if file is None else FilePath(file))
 
-    def run(self, folder: File | None = None, *, workers: int | None = None, progress: Progress = SILENT) -> Result:
+    def run(
+        self,
+        folder: File | None = None,
+        *,
+        workers: int | None = None,
+        progress: Progress = SILENT,
+        code: bool = True,
+    ) -> Result:
         """Compute what is pending, and return the result, which stands in the folder too.
 
         The result of every task is kept in the folder under a fingerprint of all that it depends on. So a run that was
@@ -63,10 +75,17 @@ class Study(StudySpec):
         only what depends on the change is recomputed. Several learners and properties are fitted side by side in
         processes. The result is the same to the last bit however often it was interrupted, and for any number of
         `workers`.
+
+        A callable and learners of your own are Python code. It runs before anything is simulated, and `progress` is
+        told first; with `code=False` a study that needs it is refused.
         """
         from sateen.study.result import run_study
+        from sateen.study.stages import load_code
 
-        return run_study(self, self.folder if folder is None else FilePath(folder), workers, progress)
+        path = self.folder if folder is None else FilePath(folder)
+        with watching_code(partial(_tell, progress) if code else refuse_code):
+            load_code(self, path)
+            return run_study(self, path, workers, progress)
 
     def forecast(self, folder: File | None = None) -> Forecast:
         """What `run` would do now, task by task; nothing is written, and no runs are made.
@@ -84,3 +103,9 @@ class Study(StudySpec):
         shown = {name: RETURNED if formula is None else str(formula) for name, formula in self.properties.items()}
         rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in shown.items())
         return f"<table><caption>{escape(repr(self))}</caption>{rows}</table>"
+
+
+def _tell(progress: Progress, code: Code) -> None:
+    from sateen.pipeline.tasks import tell
+
+    tell(progress, f"running code of yours: {code}")

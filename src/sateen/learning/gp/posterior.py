@@ -25,6 +25,7 @@ from sateen.learning.settings import Link
 _MOST_JOINT: Final = 5000  # points drawn together
 _CACHED: Final = 512  # rows whose covariances a processor keeps at hand
 _NODES: Final = 64  # for means under the logistic link
+_LARGEST_VARIANCE: Final = 1e100  # whose square is still a number
 _KNOWN: Final = 1e-13  # of a prior variance: directions that the data moved less than this are as in the prior
 _SEEN: Final = (
     "its prior was learned from all of the training data, so kl() would measure nothing; fit SVIGP or EPGP "
@@ -86,7 +87,8 @@ class GPPosterior(LearnedPosterior):
             values = getattr(self, name)
             if values.shape != shape or not np.isfinite(values).all():
                 raise InputError(f"{name} is of the shape {values.shape}, and {shape} finite numbers are wanted")
-        if not count or len(self.kernel.length_scales) != inputs or not np.isfinite(self.offset):
+        sound = np.isfinite(self.offset) and self.kernel.diagonal <= _LARGEST_VARIANCE
+        if not count or len(self.kernel.length_scales) != inputs or not sound:
             raise InputError(f"{count} inducing points and {self.kernel} do not fit {inputs} inputs")
 
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
