@@ -193,7 +193,7 @@ class _Check:
             whole = [place for place, variable in enumerate(self.model.variables) if variable.whole]
             crowded = states[:, whole].max(axis=1) > self.group.max_population
             ends += [place + 1 for place in np.flatnonzero(crowded).tolist() if place + 1 < len(times)]
-        fault = record.failed and min(ends, default=len(times)) >= len(times) - 1
+        fault = record.failed and not ends  # a cap comes before the state at fault
         if not (record.failed or ends):
             path = record.path(until)
             if record.capped or path.absorbed or until == horizon < math.inf:
