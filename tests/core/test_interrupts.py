@@ -142,3 +142,24 @@ def test_an_error_without_ctrl_c_is_that_error() -> None:
 
     with pytest.raises(RuntimeError, match="something else"):
         work()
+
+
+def test_sigterm_with_a_handler_waits_as_ctrl_c_does_and_is_the_signal_that_comes() -> None:
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with deferring_interrupts():
+            signal.raise_signal(signal.SIGTERM)
+            assert heard == []
+        assert heard == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_without_a_handler_stays_with_the_system() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with deferring_interrupts():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)

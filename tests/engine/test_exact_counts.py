@@ -165,6 +165,20 @@ def test_a_wait_that_is_no_number_is_not_taken_for_the_end() -> None:
     assert exact(model, stl("F X == 0"), {"k": 1e-310}) == 1.0
 
 
+def test_a_rate_that_only_a_regrouped_product_makes_0_is_not_taken_for_the_end() -> None:
+    model = Model.parse("species A = 2\n2 A -> 0 @ mass_action(k)")
+    counts = Runner(model, (stl("F A == 0"),)).run([[5e-324]], [[0, 0, RUNS]], seed=1)
+    assert counts.undecided[0, :, 0].tolist() == [0, RUNS, 0]
+
+
+def test_an_atom_that_is_undefined_after_its_formula_is_decided_is_no_error_whatever_is_asked_beside_it() -> None:
+    model = Model.parse("species A = 3, B = 0\nA -> 0 @ 5*A\n0 -> B @ 1")
+    decided, longer = stl("F[0, 1] A/A == 1"), stl("G[0, 50] B >= 0")
+    for formulas in ((decided,), (decided, longer), (longer, decided), (stl("!F[2, 2.1] A/A == 1", end=1), longer)):
+        counts = Runner(model, formulas).run(np.empty((1, 0)), [[0, 0, RUNS]], seed=1)
+        assert counts.satisfied[:, 0].tolist() == [RUNS] * len(formulas)
+
+
 UNDEFINED = {
     "hidden by min": ("species X = 0, Y = 0\n0 -> X @ k when X < 3", "F[0,5] min(1, X/Y) < 2", 1.0, FormulaError),
     "hidden by max, in a rate": ("species X = 0, Y = 0\n0 -> X @ k*max(1, X/Y) when X < 3", "F[0,5] X > 2", 1.0, None),

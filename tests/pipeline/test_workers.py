@@ -12,7 +12,7 @@ import pytest
 
 from crew_work import fail, locate, sleep, vanish, write
 from sateen.core.errors import InputError, SateenError
-from sateen.pipeline.tasks import side_by_side
+from sateen.pipeline.workers import side_by_side
 
 
 def do(work, folder: Path, names: str = "abcde", processes: int = 2, began=lambda name: None):
@@ -85,7 +85,7 @@ def test_ctrl_c_ends_what_is_in_the_midst_of_its_work(tmp_path: Path):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nobody_outlives_a_caller_that_is_killed(tmp_path: Path):
     code = (
-        "from crew_work import sleep; from sateen.pipeline.tasks import side_by_side\n"
+        "from crew_work import sleep; from sateen.pipeline.workers import side_by_side\n"
         f"side_by_side(sleep, 'ab', lambda name: ({str(tmp_path)!r}, name), processes=2, began=print, ended=print)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -104,7 +104,7 @@ def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path: Path
     folder = tmp_path / "out"
     folder.mkdir()
     script.write_text(
-        "from crew_work import write; from sateen.pipeline.tasks import side_by_side\n"
+        "from crew_work import write; from sateen.pipeline.workers import side_by_side\n"
         "print('begins')\n"
         f"side_by_side(write, 'ab', lambda name: ({str(folder)!r}, name), processes=2,\n"
         "    began=lambda name: None, ended=lambda name, value: None)\n"

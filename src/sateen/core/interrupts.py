@@ -31,33 +31,35 @@ def heeding_interrupts() -> Iterator[None]:
 def deferring_interrupts() -> Iterator[None]:
     """Let Ctrl-C wait for the end of the block.
 
-    For short work in a library that must not be interrupted: a program that ends while JAX computes may crash.
+    For short work that must not be interrupted: a program that ends while JAX computes may crash, and a process that is
+    left while it starts fails.
     """
     with _listening(at_once=False) as pressed:
         yield
     if pressed:
-        handler = signal.getsignal(signal.SIGINT)
+        handler = signal.getsignal(pressed[0])
         if callable(handler):
-            handler(signal.SIGINT, None)
+            handler(pressed[0], None)
 
 
 @contextmanager
 def _listening(at_once: bool) -> Iterator[list[int]]:
-    """Every Ctrl-C in the block; the handler that was set before is called at once, or not at all."""
+    """Every Ctrl-C in the block, and every SIGTERM where a handler is set for that; the handler is called at once, or
+    not at all."""
     pressed: list[int] = []
     main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT) if main else None
-    if not callable(handler):
-        yield pressed
-        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if main}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
 
     def noticed(number: int, frame: FrameType | None) -> None:
         pressed.append(number)
         if at_once:
-            handler(number, frame)
+            before[signal.Signals(number)](number, frame)
 
-    signal.signal(signal.SIGINT, noticed)
+    for number in before:
+        signal.signal(number, noticed)
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -90,6 +90,9 @@ def _vector(lanes: Lanes) -> list[str]:
     if events:
         capped_wait(lanes, say)
     say(f"      u = pick * {last}")
+    if len(lanes.formulas) > 1:
+        for place in sorted({place for _, place in lanes.doubted_sides}):
+            say(f"      w{place} = {lanes.slot(f'V{place}')}")
     done = _verdicts(lanes, say)
     if lanes.checks:
         say(f"      {lanes.slot('bad')} = 1.0 if {_doubts(lanes, last)} else 0.0")
@@ -129,7 +132,7 @@ def _rates(lanes: Lanes, say: Callable[[str], None]) -> None:
 
 
 def _doubts(lanes: Lanes, total: str) -> str:
-    """When a rate, a count or an atom is no such thing."""
+    """When a rate, a count or an atom is no such thing; an atom only as long as its formula is undecided."""
     doubts = [f"({lanes.slot('wrong')} != 0.0)"] if lanes.model.events else []
     doubts += [f"(r{j} < 0.0)" for j in lanes.doubted_rates]
     if lanes.doubted_rates:
@@ -143,9 +146,12 @@ def _doubts(lanes: Lanes, total: str) -> str:
             doubts.append(f"(floor({value}) != {value})")
         if variable.whole and lanes.checked:
             doubts.append(f"(not (abs({value}) < {float(LARGEST_WHOLE)!r}))")
-    for side in lanes.doubted_sides:
-        source = lanes.moving.source(side)
-        doubts.append(f"({source} != {source})")
+    for side, place in lanes.doubted_sides:
+        source, horizon = lanes.moving.source(side), lanes.horizons[place]
+        asked = [f"({source} != {source})"]
+        asked += [] if math.isinf(horizon) else [f"(t <= {horizon!r})"]
+        asked += [f"(w{place} == 0.0)"] if len(lanes.formulas) > 1 else []
+        doubts.append(f"({' & '.join(asked)})")
     return " | ".join(doubts) or "False"
 
 

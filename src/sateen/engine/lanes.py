@@ -35,7 +35,7 @@ class Lanes:
         self.fixed_parts: dict[Expression, str] = {}
         self.counts = frozenset(model.species)
         self.moving = self.as_spelt(self.local)
-        self.rates = replace(self.moving, regroups=True)
+        self.rates = replace(self.moving, regroups=not checked)
         self.operators: list[Operator] = []  # of all flat formulas
         self.verdicts = [flat(formula, self.operators) for formula in self.formulas]
         self.nested = [index for index, verdict in enumerate(self.verdicts) if verdict is None]
@@ -45,8 +45,10 @@ class Lanes:
         self.doubted_rates = [j for j, form in enumerate(safe) if checked or form is None]
         self.doubted_counts = [each for each in model.variables if checked or self._may_leave_bounds(each)]
         # Delayed sides are checked with their log.
-        present = [side for formula in formulas for atom in present_atoms(formula) for side in atom.operands]
-        self.doubted_sides = [side for side in present if checked or is_partial(side)]
+        asked = [(side, place) for place, each in enumerate(formulas) for side in _present_sides(each)]
+        present = [side for side, _ in asked]
+        self.doubted_sides = [(side, place) for side, place in asked if checked or is_partial(side)]
+        self.horizons = [formula.horizon for formula in formulas]
         trusted_sides = [side for side in (*present, *_compared(model, formulas)) if not is_partial(side)]
         self.unchecked = Unchecked(tuple(form for form in safe if form), tuple(dict.fromkeys(trusted_sides)))
         self.checks = bool(self.doubted_rates or self.doubted_counts or self.doubted_sides or model.events)
@@ -182,6 +184,11 @@ class Lanes:
             read |= {*event.trigger.names, *(name for name, _ in event.update)}
             read |= {name for _, value in event.update for name in value.names}
         return [name for name in self.model.species if name in read]
+
+
+def _present_sides(formula: Formula) -> list[Expression]:
+    """The sides of the comparisons that read the present alone."""
+    return [side for atom in present_atoms(formula) for side in atom.operands]
 
 
 def _discerning(model: Model, formulas: tuple[Formula, ...]) -> Iterator[Expression]:

@@ -22,22 +22,13 @@ however that ends.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import re
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from multiprocessing.connection import Connection
 from pathlib import Path as FilePath
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from sateen.core.errors import SateenError, StoreError
@@ -48,6 +39,7 @@ from sateen.core.text import duration_text
 from sateen.core.threads import on_one_thread, processors
 from sateen.core.version import VERSION
 from sateen.pipeline.folder import CachedFile, ResultFolder
+from sateen.pipeline.workers import side_by_side
 
 _Value_co = TypeVar("_Value_co", covariant=True)
 _Item = TypeVar("_Item")
@@ -318,82 +310,3 @@ def _compute_elsewhere(rebuild: Rebuild, name: str, key: str) -> float:
 @cache
 def _rebuilt(rebuild: Rebuild) -> Pipeline:
     return rebuild.function(*rebuild.arguments)
-
-
-def side_by_side(
-    work: Callable[..., _Value],
-    items: Sequence[_Item],
-    arguments: Callable[[_Item], tuple[object, ...]],
-    *,
-    processes: int,
-    began: Callable[[_Item], None],
-    ended: Callable[[_Item, _Value], None],
-) -> None:
-    """Call `work(*arguments(item))` for every item, in so many processes, beginning in the order of the items.
-
-    `work` is a function of a module. `ended` gets what it returned. An error of one, or Ctrl-C, ends all.
-    """
-    waiting = list(reversed(items))
-    running: dict[Future[_Value], _Item] = {}
-    with _processes(min(processes, len(items))) as pool:
-        while waiting or running:
-            while waiting and len(running) < processes:
-                item = waiting.pop()
-                began(item)
-                with _starting():
-                    running[pool.submit(work, *arguments(item))] = item
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                ended(running.pop(done), done.result())
-
-
-@contextmanager
-def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """New processes; they end at once, in the midst of their work, if the block fails."""
-    context = multiprocessing.get_context("spawn")
-    theirs, ours = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(count, context, initializer=_begin_worker, initargs=(theirs, os.getcwd()))
-    try:
-        yield pool
-    except BrokenProcessPool:
-        ours.close()
-        raise SateenError(
-            "a worker process exited unexpectedly; the system may have been short of memory\n"
-            "  run the same again with fewer workers: what is finished is kept"
-        ) from None
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        ours.close()
-        theirs.close()
-
-
-@contextmanager
-def _starting() -> Iterator[None]:
-    """While a process starts: no main module, which would run the user's script again, up to this very call; and no
-    Ctrl-C, which a terminal sends to all. It waits in this process, and the new one inherits that it is blocked."""
-    main, masks = sys.modules["__main__"], hasattr(signal, "pthread_sigmask")
-    sys.modules["__main__"] = ModuleType("__main__")
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # Ctrl-C that has waited comes now
-
-
-def _begin_worker(caller: Connection, folder: str) -> None:
-    """Work in the caller's folder, leave Ctrl-C to it, and end with it: its end of the pipe closes when it wants that,
-    and when it dies."""
-    os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
-
-
-def _end_with(caller: Connection) -> None:
-    try:
-        caller.recv_bytes()
-    except (EOFError, OSError):
-        os._exit(1)
