@@ -359,13 +359,14 @@ class TestFiles:
         done = sateen("simulate", BIRTH_DEATH, "--until", "1e300", "--plot", name, code=2)
         assert f"{name!r} is no figure: end the name in .svg, .pdf or .png" in done.stderr
 
-    def test_a_file_is_replaced_whole_and_a_link_still_links(self, tmp_path: Path) -> None:
+    def test_a_link_is_replaced_and_what_it_points_to_stays(self, tmp_path: Path) -> None:
         file, link = tmp_path / "run.csv", tmp_path / "link.csv"
         file.write_text("old")
         link.symlink_to(file)
         sateen(*self.RUN, "--csv", str(link))
-        assert link.is_symlink()
-        assert st.Path.from_csv(file).end == 100
+        assert not link.is_symlink()
+        assert st.Path.from_csv(link).end == 100
+        assert file.read_text() == "old"
         assert {each.name for each in tmp_path.iterdir()} == {"run.csv", "link.csv"}
 
     def test_a_folder_is_no_file(self, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class TestRegistry:
 
     def test_help_imports_no_command(self) -> None:
         loaded = {name for name in loaded_by("--help") if name.startswith("sateen.cli.")}
-        assert loaded == {"sateen.cli.options"}
+        assert loaded == {"sateen.cli.options", "sateen.cli.output"}
 
 
 @pytest.mark.usefixtures("package")

@@ -181,7 +181,7 @@ class TestProperties:
             ("none.props:1", "none.props cannot be read: No such file or directory"),
             ("empty.props", "empty.props has no property"),
             ("bytes.props", "bytes.props is not text in UTF-8"),
-            ("huge.props", "huge.props is too large to be read"),
+            ("huge.props", "huge.props has 2,000,000 bytes, and at most 1,000,000 are read"),
             ("S=? [ jobs>0 ]", "the steady-state operator S is not supported"),
             ('R{"x"}=? [ C<=5 ]', "expected rewards (R) are not supported"),
             ("P=? [ F<=5 job>0 ]", "job is not a variable, constant or formula"),

@@ -15,7 +15,7 @@ from sateen.language.grammar import parse_condition, parse_expression
 
 MOVING = frozenset({"S", "I", "R"})
 FIXED = ("beta", "gamma", "N")
-FUNCTIONS = {name: getattr(np, name) for name in ("exp", "log", "sqrt", "floor", "ceil")}
+FUNCTIONS = {name: getattr(np, name) for name in ("exp", "log", "sqrt", "floor", "ceil", "minimum", "maximum")}
 
 
 def regrouped(expression: Expression, values: dict[str, float]) -> tuple[float, list[Expression]]:
@@ -30,7 +30,7 @@ def regrouped(expression: Expression, values: dict[str, float]) -> tuple[float, 
         assert leaf.name in MOVING
         return leaf.name
 
-    source = Moving(MOVING, spell, fixed).source(expression)
+    source = Moving(MOVING, spell, fixed, regroups=True).source(expression)
     numbers = {name: np.float64(value) for name, value in values.items()}
     with np.errstate(all="ignore"):
         known = {f"part{place}": part.evaluate(values) for place, part in enumerate(parts)}
@@ -107,6 +107,8 @@ def test_what_does_not_move_at_all_is_one_fixed_part(tree: Expression) -> None:
         ("beta", "C0", ["beta"]),
         ("min(S, N)", "min(S, C0)", ["N"]),
         ("S^2 * beta", "(C0 * (S ** 2))", ["beta"]),
+        ("max(S / N, 1)", "maximum((C0 * S), 1)", ["1 / N"]),
+        ("if(S * N / N > 1, 2, 3)", "(2 if (((S * C0) / C1) > 1) else 3)", ["N", "N"]),
         ("if(S > N, beta * S, gamma / 2)", "((C1 * S) if (S > C0) else C2)", ["N", "beta", "gamma / 2"]),
     ],
 )
@@ -119,8 +121,8 @@ def test_fixed_factors_are_gathered_in_front(text: str, source: str, parts: list
         gathered.append(part)
         return f"C{len(gathered) - 1}"
 
-    found = Moving(MOVING, lambda leaf: leaf.name, fixed).source(parse_expression(text))
-    assert found == source
+    moving = Moving(MOVING, lambda leaf: leaf.name, fixed, regroups=True, careful=False)
+    assert moving.source(parse_expression(text)) == source
     assert [str(part) for part in gathered] == parts
 
 

@@ -173,7 +173,8 @@ def with_array_edit(arrays: dict[str, Any], name: str, how: str, at: int) -> dic
     if how in ("nan", "inf", "-1", "0", "huge"):
         value = {"nan": np.nan, "inf": np.inf, "-1": -1, "0": 0, "huge": 2.0**62}[how]
         if array.size and not (array.dtype.kind in "iub" and how in ("nan", "inf")):
-            array.flat[at % array.size] = value if array.dtype.kind not in "ub" else abs(int(value)) % 2
+            fits = array.dtype.kind == "f" or (array.dtype == np.int64)
+            array.flat[at % array.size] = value if fits else abs(int(value)) % 2
         return {**arrays, name: array}
     shaped = {
         "empty": array[:0] if array.ndim else array,

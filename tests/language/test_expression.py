@@ -309,9 +309,7 @@ def meaning_of_source(tree: Expression, values: dict[str, Any]) -> Any:
     places = {name: place for place, name in enumerate(tree.names)}
     source = tree.emit(lambda leaf: f"v{places[leaf.name]}")
     functions = {
-        "min": lambda *each: np.minimum.reduce(each),
-        "max": lambda *each: np.maximum.reduce(each),
-        **{name: getattr(np, name) for name in ("abs", "exp", "log", "sqrt", "floor", "ceil")},
+        name: getattr(np, name) for name in ("minimum", "maximum", "abs", "exp", "log", "sqrt", "floor", "ceil")
     }
     with np.errstate(all="ignore"):
         spelt = {f"v{place}": values[name] for name, place in places.items()}

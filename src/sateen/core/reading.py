@@ -7,10 +7,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from sateen.core.errors import InputError
-from sateen.core.types import File
+
+if TYPE_CHECKING:  # which loads numpy, and help does not need it
+    from sateen.core.types import File
 
 MOST_TEXT: Final = 2**24  # bytes of a text file, unless its reader says otherwise
 _MOST_TABLE: Final = 2**32  # bytes of a table, which is read line by line

@@ -15,7 +15,7 @@ import numpy as np
 
 from sateen.core.types import FloatArray
 from sateen.engine.events import MOST_ROUNDS
-from sateen.engine.rates import SafeRate, factors
+from sateen.engine.rates import SafeRate
 from sateen.language.expression import (
     LARGEST_WHOLE,
     Delayed,
@@ -29,7 +29,6 @@ from sateen.language.expression import (
 from sateen.model.model import Model, Variable
 
 _LARGEST: Final = 1e290  # of one rate: there are not 1e18 of them
-_LEAST: Final = 1e-290
 _MOST_FACTORS: Final = 18  # counts whose product is still a number
 
 
@@ -107,10 +106,6 @@ def _is_safe(rate: SafeRate, values: Mapping[str, FloatArray], largest: float) -
     """Whether a sum of products of counts up to `largest` can be neither negative nor infinite."""
     for coefficient, counts in rate:
         factor = np.asarray(coefficient.evaluate(values))
-        # A coefficient that is 0, or nearly so, although nothing in it is: the rate itself need not be.
-        nothing = np.any([each.evaluate(values) == 0.0 for each in factors(coefficient)[0]], axis=0)
-        if np.any((factor < _LEAST) & ~nothing):
-            return False
         if counts > _MOST_FACTORS or not np.all((factor >= 0.0) & (factor <= _LARGEST / max(largest, 1.0) ** counts)):
             return False
     return True

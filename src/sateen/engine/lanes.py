@@ -35,7 +35,7 @@ class Lanes:
         self.fixed_parts: dict[Expression, str] = {}
         self.counts = frozenset(model.species)
         self.moving = self.as_spelt(self.local)
-        self.rates = replace(self.moving, regroups=not checked)
+        self.rates = replace(self.moving, regroups=True)  # in every kernel, so that they make the very same runs
         self.operators: list[Operator] = []  # of all flat formulas
         self.verdicts = [flat(formula, self.operators) for formula in self.formulas]
         self.nested = [index for index, verdict in enumerate(self.verdicts) if verdict is None]

@@ -124,6 +124,7 @@ class Runner:
             raise InputError(f"the parameter {self.parameters[column]} is {rows[row, column]} in row {row}")
         for constant in self.model.constants:
             values[constant.name] = constant.value.evaluate(values)
+        _check_small(values)
         for variable in self.model.variables:
             counts = np.broadcast_to(variable.initial.evaluate(values), len(rows))
             wrong = ~variable.allows(counts)
@@ -163,6 +164,7 @@ def replay(
     if not kernel(model, (), checked=True, record=True).is_cached:
         progress.note("compiling (once)")
     values = model.values(theta)
+    _check_small(values)
     model.initial(values)
     given = {parameter.name: values[parameter.name] for parameter in model.parameters}
     record = _Record.of(model, (), given, seed, point, run, max_events, until)
@@ -302,6 +304,15 @@ def _check_names(model: Model, formulas: tuple[Formula, ...]) -> None:
         for leaf in formula.delays:
             if leaf.name not in model.species:
                 raise FormulaError(f"{leaf} delays {leaf.name}, which is no species of the model", str(formula))
+
+
+def _check_small(values: Mapping[str, Value]) -> None:
+    """Refuse values below the least normal double: rates that read them might vanish, and that would not be noticed."""
+    for name, column in values.items():
+        size = np.abs(np.atleast_1d(column))
+        if (small := (size > 0.0) & (size < np.finfo(np.float64).tiny)).any():
+            message = f"{name} is {size[small][0]:g}, too small to be computed with; take 0, or another unit of time"
+            raise InputError(message)
 
 
 def _check_limits(seed: int, max_events: int, max_time: float) -> None:
