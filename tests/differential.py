@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 from path_audit import Unexplained, audited
 from random_families import Family, Group
-from sateen.core.errors import FormulaError, SateenError, SimulationError
+from sateen.core.errors import FormulaError, InputError, SateenError, SimulationError
 from sateen.core.path import Path, Verdict
 from sateen.engine.exact import exact
 from sateen.engine.questions import flat
-from sateen.engine.run import Runner, _Record
+from sateen.engine.run import Runner, _Record, replay
 from sateen.engine.simulate import simulate
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
@@ -155,6 +156,11 @@ class _Check:
     def one_run(
         self, theta: Mapping[str, float], point: int, run: int, counted: list[tuple[int, int]] | SateenError
     ) -> None:
+        if isinstance(counted, InputError):
+            with pytest.raises(InputError):
+                replay(self.model, theta, until=1.0, seed=0)
+            self.tally.numbers["runs that are refused"] += 1
+            return
         path, fault, capped = self.known(theta, point, run)
         expected = ["unknown"] * len(self.formulas)
         if path is not None:
@@ -221,7 +227,7 @@ class _Check:
             formula = self.formulas[place]
             self.references(formula, probabilities, simulated)
             for point, (theta, probability, found) in enumerate(zip(thetas, probabilities, counted, strict=True)):
-                if probability is None:
+                if probability is None or isinstance(found, InputError):
                     continue
                 if isinstance(found, SateenError):
                     # Other formulas lead to states that this one does not ask for; what is decided at time 0 asks none.
