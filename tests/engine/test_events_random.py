@@ -1,14 +1,11 @@
-"""Events amid noise: every path is checked step by step against the meaning of events, written out again here."""
+"""Events amid noise: every path is checked step by step against the meaning of events, written out again for it."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Mapping
-from itertools import pairwise
 
 import pytest
 
 from lane_checks import disagreements, formulas_of, lane_verdicts, row
+from path_audit import Unexplained, audited
 from sateen.core.path import Path, Verdict
 from sateen.engine.run import Runner, replay
 from sateen.engine.simulate import simulate
@@ -29,96 +26,26 @@ CLINIC = Model.parse("""
     event flush:  y := 1 when y >= 5 and not k < 1
     event first:  x := x + 1 when y == 1 initially false
 """)
-State = dict[str, float]
-Held = list[bool]
-
-
-class Auditor:
-    """The meaning of events, on one state at a time."""
-
-    def __init__(self, model: Model, values: Mapping[str, float]) -> None:
-        self.model, self.values = model, values
-
-    def rounds(self, state: State, held: Held, clock: float) -> tuple[State, Held]:
-        """What comes of a state at an instant, and what the triggers then say."""
-        while True:
-            seen = {**self.values, **state, "time": clock}
-            said = [bool(event.trigger.evaluate(seen)) for event in self.model.events]
-            firing = [event for event, now, before in zip(self.model.events, said, held, strict=True) if now > before]
-            held = said
-            if not firing:
-                return state, held
-            state = state | {name: float(value.evaluate(seen)) for event in firing for name, value in event.update}
-
-    def passing(self, state: State, held: Held, time: float) -> tuple[State, Held]:
-        """What comes of a state when the clock passes a time."""
-        return self.rounds(*self.rounds(state, held, time), math.nextafter(time, math.inf))
-
-    def marks(self, state: State, after: float, until: float) -> list[float]:
-        """The times in (after, until] at which the clock may set off an event."""
-        sides = [side for event in self.model.events for side in event.thresholds]
-        times = {float(side.evaluate({**self.values, **state})) for side in sides}
-        return sorted(time for time in times if after < time <= until)
-
-    def jumps(self, state: State) -> list[State]:
-        """The states to which a transition can lead."""
-        reached = []
-        for each in self.model.transitions:
-            seen = {**self.values, **state}
-            if (each.guard is None or each.guard.evaluate(seen)) and each.rate.evaluate(seen) > 0:
-                reached.append(state | {name: state[name] + change for name, change in each.change.items()})
-        return reached
-
-    def audit(self, path: Path) -> set[str]:
-        """Checks every step of a path, and says which events changed something in it."""
-        seen = set[str]()
-        steps = [dict(zip(path.species, each, strict=True)) for each in path.states.tolist()]
-        held = [event.initially for event in self.model.events]
-        state, held = self.passing(self.model.initial(self.values), held, 0.0)
-        assert state == steps[0]
-        ends = [*path.times.tolist(), path.end]
-        for (start, stop), after in zip(pairwise(ends), [*steps[1:], None], strict=True):
-            for mark in self.marks(state, start, stop):
-                if mark < stop or after is None:
-                    rang, held = self.passing(state, held, mark)
-                    assert rang == state, f"something happens at {mark}, which the path does not know"
-            if after is None:
-                break
-            if stop in self.marks(state, start, stop):
-                found = [self.passing(state, held, stop)]
-                seen.add("clock")
-            else:
-                found = [self.rounds(reached, held, stop) for reached in self.jumps(state)]
-                seen |= {"jump"} if after in self.jumps(state) else {"jump with events"}
-            matching = [held for reached, held in found if reached == after]
-            assert matching, f"nothing leads from {state} to {after} at {stop}"
-            state, held = after, matching[0]
-        return seen
-
-
 EVERY_KIND = {"clock", "jump", "jump with events"}
 
 
 @pytest.mark.parametrize("speed", [0.4, 2.0])
 def test_every_step_of_the_reference_simulator_is_explained(speed: float) -> None:
     theta = {"speed": speed, "T": 1.25}
-    auditor = Auditor(CLINIC, CLINIC.values(theta))
-    seen = [auditor.audit(simulate(CLINIC, theta, until=8, seed=seed)) for seed in range(60)]
+    seen = [audited(CLINIC, simulate(CLINIC, theta, until=8, seed=seed)) for seed in range(60)]
     assert set.union(*seen) == EVERY_KIND
 
 
 @pytest.mark.parametrize("speed", [0.4, 2.0])
 def test_every_step_of_a_lane_is_explained(speed: float) -> None:
     theta = {"speed": speed, "T": 1.25}
-    auditor = Auditor(CLINIC, CLINIC.values(theta))
-    seen = [auditor.audit(replay(CLINIC, theta, until=8, seed=3, run=run)) for run in range(60)]
+    seen = [audited(CLINIC, replay(CLINIC, theta, until=8, seed=3, run=run)) for run in range(60)]
     assert set.union(*seen) == EVERY_KIND
 
 
 def test_the_audit_sees_an_event_that_is_late_early_missing_or_else() -> None:
     path = replay(CLINIC, {"T": 1.25}, until=1.3, seed=3)
-    auditor = Auditor(CLINIC, path.values)
-    auditor.audit(path)
+    audited(CLINIC, path)
     surge = path.times.tolist().index(1.25)
     for times, states in (
         ([*path.times[:surge], 1.26, *path.times[surge + 1 :]], path.states),
@@ -126,8 +53,8 @@ def test_the_audit_sees_an_event_that_is_late_early_missing_or_else() -> None:
         ([*path.times[:surge], *path.times[surge + 1 :]], [*path.states[:surge], *path.states[surge + 1 :]]),
         (path.times, path.states + [[0.0, 0.0, 0.0, float(place >= surge), 0.0] for place in range(len(path))]),
     ):
-        with pytest.raises(AssertionError):
-            auditor.audit(Path(times, states, path.species, path.end, path.absorbed, path.values))
+        with pytest.raises(Unexplained):
+            audited(CLINIC, Path(times, states, path.species, path.end, path.absorbed, path.values))
 
 
 # Bounds of windows, and delays, meet instants of events: 1.5 and 2.5.
