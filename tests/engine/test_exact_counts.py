@@ -13,8 +13,9 @@ from hypothesis import strategies as some
 from sateen.core.errors import FormulaError, InputError, SateenError, SimulationError
 from sateen.core.path import Verdict
 from sateen.engine.bounds import is_whole, largest_count
-from sateen.engine.emit import kernel_source
+from sateen.engine.emit import REASONS, kernel_source
 from sateen.engine.exact import exact
+from sateen.engine.kernel import kernel
 from sateen.engine.run import Runner, replay
 from sateen.engine.simulate import simulate
 from sateen.language.grammar import parse_expression
@@ -44,8 +45,8 @@ VAST = {
 }
 
 
-@pytest.mark.parametrize(("text", "formula"), VAST.values(), ids=VAST)
-def test_a_count_that_reaches_2_to_the_53_is_an_error_everywhere(text: str, formula: str) -> None:
+def refused_everywhere(text: str, formula: str, match: str) -> None:
+    """The lanes, `replay`, `simulate` and `exact` all raise a SimulationError with these words."""
     model = Model.parse(text)
     ways: list[Callable[[], object]] = [
         lambda: lanes(text, formula),
@@ -54,8 +55,13 @@ def test_a_count_that_reaches_2_to_the_53_is_an_error_everywhere(text: str, form
         lambda: exact(model, stl(formula), {}),
     ]
     for way in ways:
-        with pytest.raises(SimulationError, match=r"X .*counts are exact only below 2\^53"):
+        with pytest.raises(SimulationError, match=match):
             way()
+
+
+@pytest.mark.parametrize(("text", "formula"), VAST.values(), ids=VAST)
+def test_a_count_that_reaches_2_to_the_53_is_an_error_everywhere(text: str, formula: str) -> None:
+    refused_everywhere(text, formula, r"X .*counts are exact only below 2\^53")
 
 
 def test_the_last_state_that_max_events_allows_is_checked_too() -> None:
@@ -88,17 +94,8 @@ def test_an_initial_count_below_2_to_the_53_is_exact(count: int) -> None:
 
 
 def test_a_count_that_is_not_whole_is_an_error_everywhere() -> None:
-    model = Model.parse("species X = 3\nhalve: X := X/2 @ 1")
-    formula = "G[0, 5] X == floor(X)"
-    ways: list[Callable[[], object]] = [
-        lambda: lanes("species X = 3\nhalve: X := X/2 @ 1", formula),
-        lambda: replay(model, until=50, seed=1),
-        lambda: simulate(model, until=50, seed=1),
-        lambda: exact(model, stl(formula), {}),
-    ]
-    for way in ways:
-        with pytest.raises(SimulationError, match=r"X .*1\.5.*it needs a whole number from 0 on"):
-            way()
+    words = r"X .*1\.5.*it needs a whole number from 0 on"
+    refused_everywhere("species X = 3\nhalve: X := X/2 @ 1", "G[0, 5] X == floor(X)", words)
 
 
 AGREED = {
@@ -173,14 +170,24 @@ def test_a_parameter_so_small_that_rates_might_vanish_is_refused() -> None:
         replay(model, {"k": 5e-324}, until=1, seed=1)
 
 
-def test_replay_makes_the_very_run_that_was_counted_whatever_is_checked() -> None:
-    """The times themselves: with counts near 2^53 beside it in `theta`, a point is run by the kernel that checks."""
-    model = Model.parse("species X = n\nX -> 2 X @ k*X/3 when X < 30\nX -> 0 @ k/7*X")
-    sources = [kernel_source(model, (stl("F[0, 1] X > 40"),), checked=checked).text for checked in (False, True)]
-    rates = [[line for line in source.splitlines() if "a0 =" in line or "r0 =" in line] for source in sources]
-    assert [line.split("=", 1)[1].strip() for line in rates[0]][:1] == [
-        line.split("=", 1)[1].strip() for line in rates[1]
-    ][:1]
+def test_checks_change_nothing_in_a_run() -> None:
+    """Rates are regrouped alike in all kernels, so that `replay`, which checks, makes the very run that was counted."""
+    model = Model.parse("species X = 3\nX -> 2 X @ k*X/3 when X < 30\nX -> 0 @ k/7*X")
+
+    def times(checked: bool) -> list[float]:
+        made = kernel(model, (), checked=checked, record=True)
+        nothing, nowhere, fault = (
+            np.zeros((0, 1), np.int64),
+            np.zeros((0, len(REASONS), 1), np.int64),
+            np.zeros(2, np.int64),
+        )
+        found = []
+        for run in range(50):
+            items, limits = np.array([[0, run, 1]], np.int64), (np.uint64(1), 50.0, 1000, 2.0**53)
+            found += made.run(np.array([[0.7]]), items, *limits, nothing, nowhere, fault)[0][:, 0].tolist()
+        return found
+
+    assert times(checked=False) == times(checked=True)
 
 
 def test_an_atom_that_is_undefined_after_its_formula_is_decided_is_no_error_whatever_is_asked_beside_it() -> None:
