@@ -71,7 +71,7 @@ def test_the_fuzzer_notices_every_fault_and_names_its_case(tmp_path: Path, monke
     (tmp_path / "work").mkdir()
     monkeypatch.setattr(fuzzing, "CORPUS", folder.parent)
     monkeypatch.setenv("SATEEN_FUZZ_CORPUS", str(folder.parent))
-    tally = fuzz("planted", WAYS, tmp_path / "work", seconds=0.5)
+    tally = fuzz("planted", WAYS, tmp_path / "work", seconds=3)
     found = {
         way: next((start for start in FAULTS.values() if complaint.startswith(start)), complaint)
         for way, complaint in tally.complaints.items()
