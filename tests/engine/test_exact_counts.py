@@ -232,6 +232,11 @@ def test_how_far_counts_can_grow_in_a_thousand_events(reaction: str, growth: flo
     assert bound == math.inf if math.isinf(growth) else bound <= growth + 10
 
 
+def test_a_guard_from_above_says_nothing_of_how_far_a_count_can_fall() -> None:
+    model = Model.parse("species X = -1 in (-inf, inf)\nX := 2*X @ k when X < 100")
+    assert largest_count(model, {"k": np.array([1.0])}, 1000) == math.inf
+
+
 @pytest.mark.parametrize("reaction", ["X -> 2 X @ k*X", "X := X + 3 @ k", "X := max(X - 5, 0) @ k"])
 def test_no_check_of_the_size_is_compiled_where_none_is_needed(reaction: str) -> None:
     model, formulas = Model.parse(f"species X = 1\n{reaction}"), (stl("F[0, 5] X > 3"),)

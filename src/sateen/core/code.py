@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Final, NoReturn
 
 from sateen.core.errors import InputError, TextError, nearest
+from sateen.core.reading import read_bytes
 from sateen.core.registry import load_object
 
 _MOST_BYTES: Final = 2**20  # of a file of code
@@ -125,8 +126,6 @@ def _check_name(code: Code, where: str) -> None:
 
 
 def _read(file: FilePath) -> bytes:
-    from sateen.core.reading import read_bytes  # loads numpy, which the help of the command line does not need
-
     try:
         return read_bytes(file, _MOST_BYTES)
     except FileNotFoundError:

@@ -90,7 +90,7 @@ def largest_count(model: Model, values: Mapping[str, FloatArray], max_events: in
         start = max(start, _largest(variable.initial.evaluate(values)))
         for transition in model.transitions:
             step = max(step, abs(transition.change.get(variable.name, 0)))
-            inside = {**known, **_guarded(transition.guard, values)}
+            inside = {**known, **_guarded(transition.guard, known, values)}
             reaches = [_reach(value, inside, values) for name, value in transition.update if name == variable.name]
             start, step = _grown(start, step, reaches)
         for event in model.events:
@@ -170,14 +170,16 @@ def _reach_of(variable: Variable) -> _Reach:
     return _Reach(low, high)
 
 
-def _guarded(guard: Expression | None, values: Mapping[str, FloatArray]) -> dict[str, _Reach]:
-    """The counts, from 0 on, that a guard such as `X < 100 and Y == 0` bounds from above where it holds."""
+def _guarded(
+    guard: Expression | None, known: Mapping[str, _Reach], values: Mapping[str, FloatArray]
+) -> dict[str, _Reach]:
+    """The counts that a guard such as `X < 100 and Y == 0` bounds from above where it holds."""
     bounded = {}
     for part in () if guard is None else joined_parts("and", guard):
         match part:
             case Operation("<" | "<=" | "==", (Name(name), bound)) if values.keys() >= set(bound.names):
                 bounded[name] = _Line(0.0, _largest(bound.evaluate(values)))
-    return {name: _Reach(_ZERO, line) for name, line in bounded.items()}
+    return {name: _Reach(known[name].low, line) for name, line in bounded.items() if name in known}
 
 
 def _reach(expression: Expression, known: Mapping[str, _Reach], values: Mapping[str, FloatArray]) -> _Reach:
