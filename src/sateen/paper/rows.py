@@ -23,7 +23,7 @@ _RANDOM_DIGITS: Final = {"rmse": 3, "accuracy": 2, "uncertainty": 3}
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One training and its score. `kind` is the learner that "default" chose; `seconds` are those of the training, and
+    """One training and its score. `kind` is the learner that "default" chose; `seconds` are CPU seconds of the training, and
     `evaluation` those of predicting at all test points. `prediction` is kept for one or two parameters."""
 
     function: str
