@@ -31,7 +31,9 @@ from scipy.stats import binom
 import sateen as st
 from sateen.guarantee.lift import fewest_lifted_points
 from sateen.paper.cases.configurations import configuration
-from sateen.paper.guarantees import LEARNERS
+from sateen.paper.guarantees import with_own_prior
+from sateen.paper.presets import label
+from sateen.paper.published import METHODS
 
 FloatArray = npt.NDArray[np.float64]
 CERTAIN = 1e-6
@@ -252,13 +254,14 @@ def plans(problems: tuple[str, ...], calibrations: int) -> list[dict[str, Any]]:
 def errors(population: Population, trainings: int) -> list[dict[str, Any]]:
     """Bounds on the mean error of each learner, and the true error, averaged over trainings."""
     table = []
-    for learner, recipe in LEARNERS.items():
+    for name in METHODS:
+        learner, recipe = label(name), with_own_prior(name, 0.2)
         for m in (50, 500):
             found: dict[str, list[float]] = {}
             for training in range(1, trainings + 1):
                 points = CASE.space.uniform(TRAINED, seed=training)
                 trained = st.observe(CASE.model, CASE.formula, points, m, seed=5000 * m + training)
-                posterior = recipe(0.2).fit(trained, seed=training)
+                posterior = recipe.fit(trained, seed=training)
                 held_out = population.draw(HELD_OUT, m, np.random.default_rng([m, training]))
                 values = {
                     "true": float(np.abs(posterior.predict(population.points).mean - population.probability).mean()),

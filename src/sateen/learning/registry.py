@@ -32,6 +32,9 @@ LEARNERS: Final[Registry[Callable[..., Learner]]] = Registry(
         "laplace-net": "sateen.learning.networks.recipes:LaplaceNet",
         "svi-gp-faithful": "sateen.learning.gp.recipes:FaithfulSVIGP",
         "svi-bnn-faithful": "sateen.learning.networks.recipes:SVIBNN.faithful",
+        "svi-gp-as-run": "sateen.learning.gp.recipes:FaithfulSVIGP.as_run",
+        "svi-bnn-as-run": "sateen.learning.networks.recipes:SVIBNN.as_run",
+        "sparse-vi": "sateen.learning.gp.recipes:SVIGP.sparse_vi",
     },
 )
 DEFAULT: Final = ("default", "auto")  # names of the automatic choice

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,7 +21,9 @@ import numpy.typing as npt
 
 import sateen as st
 from sateen.paper.cases.configurations import configuration
-from sateen.paper.forecast import GUARANTEE_SECONDS
+from sateen.paper.forecast import guarantee_seconds
+from sateen.paper.presets import FAST, label, learners_under, method_of
+from sateen.paper.published import METHODS
 from sateen.paper.reproduction import PaperRun
 from sateen.paper.tasks import prediction_content, prediction_from
 from sateen.pipeline import SILENT, Progress, stream_seed
@@ -40,15 +41,7 @@ _SHOWN_TEST_POINTS: Final = 30
 _LEVEL: Final = 0.95
 _CHERNOFF_LEVEL: Final = 0.9  # 1 - (0.05 + 0.05), as in the paper
 _SPLIT: Final = 0.2  # of the training, on which a Gaussian process learns the prior of a PAC-Bayes bound
-
-# By label, a learner whose prior is learned on a share of the training. That of SVI-BNN, N(0, I), has seen nothing.
-LEARNERS: Final[Mapping[str, Callable[[float | None], st.Learner]]] = MappingProxyType(
-    {
-        "EP-GP": lambda split: st.EPGP(split=split),
-        "SVI-GP": lambda split: st.SVIGP(split=split),
-        "SVI-BNN": lambda split: st.SVIBNN(),
-    }
-)
+_SPLITTABLE: Final = ("ep-gp", "svi-gp")  # ours; the prior of a network, N(0, I), has seen nothing anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +87,31 @@ class _Training:
 
 
 class GuaranteeFigures(PaperRun):
-    """All three figures in a folder: for some learners and runs per point, with so many trainings of each.
+    """All three figures in a folder: for some of the paper's learners under a preset, and for some numbers of runs per
+    point, with so many trainings of each.
 
-    The second figure is one file for each learner, of its first training.
+    The second figure is one file for each learner, of its first training. Results name learners by their labels.
     """
 
     def __init__(
         self,
         folder: str | Path,
         *,
-        learners: Sequence[str] = tuple(LEARNERS),
+        preset: str = FAST,
+        learners: Sequence[str] = METHODS,
         runs: Sequence[int] = RUNS,
         trainings: int = 5,
         seed: int = 1,
         workers: int | None = None,
         progress: Progress = SILENT,
     ) -> None:
-        if strangers := [learner for learner in learners if learner not in LEARNERS]:
-            raise st.InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(LEARNERS)}")
+        if strangers := [learner for learner in learners if learner not in METHODS]:
+            raise st.InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(METHODS)}")
         if not learners or not runs or trainings < 1 or min(runs) < 1:
             raise st.InputError("a figure needs at least one learner, one number of runs, and one training")
-        self.learners, self.runs, self.trainings, self.seed = tuple(learners), tuple(runs), trainings, seed
-        asked = {"learners": self.learners, "runs": self.runs, "trainings": trainings, "seed": seed}
+        self.learners = {label(name): name for name in learners_under([preset], learners)}
+        self.preset, self.runs, self.trainings, self.seed = preset, tuple(runs), trainings, seed
+        asked = {"preset": preset, "learners": tuple(learners), "runs": self.runs, "trainings": trainings, "seed": seed}
         super().__init__(folder, workers, progress, **asked)
 
     @cached_property
@@ -133,9 +129,9 @@ class GuaranteeFigures(PaperRun):
     def trained(self) -> Mapping[tuple[str, str, int, int], Task[_Trained]]:
         """By figure, "widths" or "errors", learner, runs per point and number of the training, what was computed."""
         return {
-            (figure, learner, runs, number): self._task(figure, compute, _Training(learner, runs, number, self.seed))
+            (figure, learner, runs, number): self._task(figure, compute, _Training(name, runs, number, self.seed))
             for figure, compute in (("widths", _widths_and_bands), ("errors", _error_bounds))
-            for learner in self.learners
+            for learner, name in self.learners.items()
             for runs in self.runs
             for number in range(self.trainings)
         }
@@ -174,16 +170,16 @@ class GuaranteeFigures(PaperRun):
             values = {learner: {name: rows.tolist() for name, rows in each.items()} for learner, each in curves.items()}
             return {"runs": list(self.runs), "values": values}
 
-        return {"seed": self.seed, "widths": plain(self.widths()), "errors": plain(self.errors())}
+        curves = {"widths": plain(self.widths()), "errors": plain(self.errors())}
+        return {"seed": self.seed, "preset": self.preset, **curves}
 
     def draw(self, suffix: str = ".png") -> list[Path]:
         """Draw all three into the folder, and write their numbers; the paths of the files, the numbers last."""
         from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
 
         drawn = {"guarantee-widths": widths_by_runs(self.runs, self.widths())}
-        for learner in self.learners:
-            figure = bands_over_parameter(learner, self.bands(learner), self.shown_test())
-            drawn[f"guarantee-bands-{learner.lower()}"] = figure
+        for learner, name in self.learners.items():
+            drawn[f"guarantee-bands-{name}"] = bands_over_parameter(learner, self.bands(learner), self.shown_test())
         drawn["guarantee-errors"] = errors_by_runs(self.runs, self.errors())
         numbers = self.path / "guarantee-numbers.json"
         with self.folder.writing(numbers):
@@ -198,13 +194,13 @@ class GuaranteeFigures(PaperRun):
 
         return folder_task(
             self.folder,
-            f"{figure} {training.learner.lower()} {training.runs} {training.number}",
+            f"{figure} {training.learner} {training.runs} {training.number}",
             {},
             make,
             read=_Trained.read,
             needs=(self.test,),
             parallel=True,
-            seconds=GUARANTEE_SECONDS / self.cores,
+            seconds=guarantee_seconds(training.learner, self.cores),
         )
 
     def _curves(self, figure: str) -> Curves:
@@ -222,7 +218,7 @@ def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:
     """The mean widths of bands over the test points, and the bands of the first training along the parameter."""
     space = test.space
     trained = training.observed(space.grid(_TRAINING_POINTS), training.runs, "training")
-    posterior = st.learn(trained, LEARNERS[training.learner](None), seed=training.key("fit"))
+    posterior = st.learn(trained, training.learner, seed=training.key("fit"))
     predictors = _predictors(training, posterior)
     values = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
     drawn = predictors if training.number == 0 else {}
@@ -232,16 +228,18 @@ def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:
 
 def _error_bounds(training: _Training, test: st.Observations) -> _Trained:
     """Bounds on the mean error. PAC-Bayes needs independent training points and a prior that is not learned on them:
-    the Gaussian processes learn theirs on a fifth of the training.
+    our Gaussian processes learn theirs on a fifth of the training. The paper's learn it on all, so they have no bound.
     """
     points = training.uniform(_TRAINING_POINTS, "training")
     trained = training.observed(points, training.runs, "independent training")
-    posterior = st.learn(trained, LEARNERS[training.learner](_SPLIT), seed=training.key("fit with a prior"))
+    posterior = st.learn(trained, with_own_prior(training.learner, _SPLIT), seed=training.key("fit with a prior"))
     held_out = _held_out(training, "bounds")
     draws = training.key("draws")
-    values = {
-        "PAC-Bayes (Catoni)": st.bound_error(posterior, method="catoni", seed=draws).value,
-        "PAC-Bayes (Seeger)": st.bound_error(posterior, method="seeger", seed=draws).value,
+    values = {}
+    if training.learner in _SPLITTABLE or method_of(training.learner) == "svi-bnn":
+        values["PAC-Bayes (Catoni)"] = st.bound_error(posterior, method="catoni", seed=draws).value
+        values["PAC-Bayes (Seeger)"] = st.bound_error(posterior, method="seeger", seed=draws).value
+    values |= {
         "betting": st.bound_error(posterior, held_out).value,
         "ICP": _half_width(st.calibrate(posterior, held_out, method="icp", level=_LEVEL).predict, test),
         "NICP": _half_width(st.calibrate(posterior, held_out, method="nicp", level=_LEVEL).predict, test),
@@ -249,6 +247,11 @@ def _error_bounds(training: _Training, test: st.Observations) -> _Trained:
         "Bayes": _half_width(partial(posterior.predict, level=_LEVEL), test),
     }
     return _Trained(values | _errors(posterior, trained, test), {})
+
+
+def with_own_prior(learner: str, split: float) -> st.Learner:
+    """The learner, whose prior is learned on a share of the training where that is possible."""
+    return st.make_learner(learner, {"split": split} if learner in _SPLITTABLE else {})
 
 
 def _predictors(training: _Training, posterior: st.Posterior) -> dict[str, Predict]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import sateen as st
-from sateen.paper.cases.models import unknown_name
+from sateen.paper.presets import ALL_LEARNERS, FAST, label, learners_under
 from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
-from sateen.paper.rows import ALL_LEARNERS, Fit, Lift, Row, label, row
+from sateen.paper.rows import Fit, Lift, Row, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
 from sateen.pipeline import SILENT, Progress, processors, replacing, write_text
@@ -25,7 +25,6 @@ from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 if TYPE_CHECKING:
     from sateen.plot.style import Figure
 
-PRESETS: Final = ("fast", "faithful")
 _TASKS: Final = "pieces"  # the folder for the files of tasks, inside that of the tables and figures
 _SHOWN: Final = 30  # test points in a figure, equally spaced
 _PANELS: Final = ("accuracy", "rmse", "uncertainty", "hours")
@@ -123,12 +122,12 @@ class Findings:
 
 
 class Reproduction(PaperRun):
-    """Some parts of the paper in a folder, under a preset, for some learners, with so many training sets.
+    """Some parts of the paper in a folder, under one or more presets, for some learners, with so many training sets.
 
-    A learner is one of the paper's, "default", or any that `st.learn` knows by name, such as "my_package:MyLearner".
-    `seeds` is the number of training sets; without it three of a configuration, and one of each random network, whose
-    data sets are nine for each number of rates. They are numbered from `first` on. With a `share` below 1 only as
-    many of the points are looked at, to try it.
+    A learner is one of the paper's, "sparse-vi", "default", or any that `st.learn` knows by name, such as
+    "my_package:MyLearner". `seeds` is the number of training sets; without it three of a configuration, and one of each
+    random network, whose data sets are nine for each number of rates. They are numbered from `first` on. With a `share`
+    below 1 only as many of the points are looked at, to try it.
     """
 
     def __init__(
@@ -136,7 +135,7 @@ class Reproduction(PaperRun):
         parts: Sequence[str],
         folder: str | FilePath,
         *,
-        preset: str = "fast",
+        preset: str | Sequence[str] = FAST,
         learners: Sequence[str] = ALL_LEARNERS,
         seeds: int | None = None,
         first: int = 1,
@@ -144,17 +143,18 @@ class Reproduction(PaperRun):
         workers: int | None = None,
         progress: Progress = SILENT,
     ) -> None:
-        if preset not in PRESETS:
-            raise unknown_name(f"there is no preset {preset!r}", preset, PRESETS)
-        if not parts or not learners or first < 0 or (seeds is not None and seeds < 1):
-            raise st.InputError("there must be at least one part, one learner and one training set, numbered from 0 up")
+        presets = (preset,) if isinstance(preset, str) else tuple(preset)
+        if not parts or not learners or not presets or first < 0 or (seeds is not None and seeds < 1):
+            least = "one part, one preset, one learner and one training set, numbered from 0 up"
+            raise st.InputError(f"there must be at least {least}")
         others = dict.fromkeys(learner for learner in learners if learner not in ALL_LEARNERS)
         for learner in others:
             st.make_learner(learner)  # an unknown one is refused now
-        self.learners = (*(learner for learner in ALL_LEARNERS if learner in learners), *others)
-        self.preset, self.seeds, self.first, self.share = preset, seeds, first, share
-        asked = {"parts": tuple(parts), "preset": preset, "seeds": seeds, "first": first, "share": share}
-        super().__init__(folder, workers, progress, learners=self.learners, **asked)
+        asked_for = (*(learner for learner in ALL_LEARNERS if learner in learners), *others)
+        self.learners = learners_under(presets, asked_for)
+        self.presets, self.seeds, self.first, self.share = presets, seeds, first, share
+        asked = {"parts": tuple(parts), "preset": presets, "seeds": seeds, "first": first, "share": share}
+        super().__init__(folder, workers, progress, learners=asked_for, **asked)
         self.questions = questions(parts, share)
 
     def numbers(self, question: Question) -> range:
@@ -166,9 +166,7 @@ class Reproduction(PaperRun):
     def by_question(self) -> Mapping[str, QuestionTasks]:
         """The tasks of each question."""
         return {
-            question.name: question_tasks(
-                self.folder, question, self.numbers(question), self.learners, self.preset, self.cores
-            )
+            question.name: question_tasks(self.folder, question, self.numbers(question), self.learners, self.cores)
             for question in self.questions
         }
 
@@ -246,7 +244,7 @@ class Reproduction(PaperRun):
     def _about(self) -> dict[str, object]:
         counts = {question.part: len(self.numbers(question)) for question in self.questions}
         return {
-            "preset": self.preset,
+            "presets": list(self.presets),
             "learners": list(self.learners),
             "training_sets": counts,
             "first": self.first,

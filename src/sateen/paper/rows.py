@@ -11,9 +11,8 @@ from statistics import fmean, stdev
 from typing import Final
 
 import sateen as st
+from sateen.paper.presets import SPARSE_VI, method_of
 from sateen.paper.published import METHODS, RANDOM, TABLE_1, Figures, Method
-
-ALL_LEARNERS: Final = (*METHODS, "default")  # the paper's, and ours
 
 # Whether more of a figure is better, and how many digits of it the paper prints: in its table, and of random networks.
 _BETTER: Final = {"rmse": -1, "accuracy": 1, "uncertainty": -1}
@@ -23,8 +22,9 @@ _RANDOM_DIGITS: Final = {"rmse": 3, "accuracy": 2, "uncertainty": 3}
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One training and its score. `kind` is the learner that "default" chose; `seconds` are CPU seconds of the training, and
-    `evaluation` those of predicting at all test points. `prediction` is kept for one or two parameters."""
+    """One training and its score. `kind` is the learner that "default" chose; `seconds` are CPU seconds of the
+    training, `evaluation` the seconds of predicting at all test points. `prediction` is kept for one or two parameters.
+    """
 
     function: str
     learner: str
@@ -79,8 +79,8 @@ class Row:
 
     The part is a configuration, or the number of rates of random networks. Then the means are over their data sets, and
     `halves` are the half-widths of the means' 95 % intervals; of a configuration, the times are the shortest. Our
-    default, and learners that the paper does not have, stand beside the best of the paper's three, each figure by
-    itself. `refused` is why the learner cannot learn.
+    default, and learners of other packages, stand beside the best of the paper's three, each figure by itself; sparse
+    VI, which the paper discusses but does not measure, beside nothing. `refused` is why the learner cannot learn.
     """
 
     part: str
@@ -119,15 +119,6 @@ _OF_SCORE: Final = (
 _TIMES: Final = ("seconds", "evaluation")
 
 
-def label(learner: str) -> str:
-    """The heading of a learner: as the paper prints it, or its name.
-
-    >>> [label(each) for each in ("ep-gp", "default", "laplace-net")]
-    ['EP-GP', 'sateen', 'laplace-net']
-    """
-    return learner.upper() if learner in METHODS else "sateen" if learner == "default" else learner
-
-
 def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
     """The row of a part and a learner, over all data sets and trainings."""
     columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
@@ -140,7 +131,8 @@ def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
         known = {method: RANDOM[method][int(part)] for method in METHODS}
         figures = {name: fmean(values) for name, values in columns.items()}
         halves = {name: half_width(values) for name, values in columns.items()}
-    published = next((each for method, each in known.items() if method == learner), best_published(known))
+    method = method_of(learner)
+    published = known[method] if method else Figures() if learner == SPARSE_VI else best_published(known)
     kinds = tuple(dict.fromkeys(fit.kind for fit in fits))
     return Row(part, learner, len(fits), kinds, figures, published, refused, halves)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from sateen.paper.published import METHODS
-from sateen.paper.rows import Lift, Row, label
+from sateen.paper.presets import FAST, PRESETS, SPARSE_VI, label, method_of, preset_of
+from sateen.paper.rows import Lift, Row
 
 Cells: TypeAlias = tuple[str, ...]
 Column: TypeAlias = tuple[str, int, int]  # the name of a figure, its factor, and its digits
@@ -105,7 +105,7 @@ def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lift
     """The table of the configurations, with notes below it, and that of the lift if it was calibrated."""
     parts = list(dict.fromkeys(row.part for row in rows))
     cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part)))
-    return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *([_lift_table(lifts)] if lifts else [])]
+    return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *_preset_tables(rows), *_lift_tables(lifts)]
 
 
 def random_tables(rows: Sequence[Row]) -> list[Table]:
@@ -120,7 +120,7 @@ def random_tables(rows: Sequence[Row]) -> list[Table]:
     ]
     notes += [_WORSE] if any(row.worse for row in rows) else []
     notes += _refusals(rows)
-    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows)), tuple(notes))]
+    return [Table(_RANDOM_HEAD, tuple(_by_rates(rows)), tuple(notes)), *_preset_tables(rows)]
 
 
 def _part(part: str, rows: Sequence[Row], labels: Labels | None) -> Iterator[Cells]:
@@ -159,7 +159,7 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     fits = sorted({row.fits for row in rows if row.fits})
     over = " to ".join(dict.fromkeys(map(str, (fits[0], fits[-1])))) if fits else "0"
     sets = "training set" if over == "1" else "training sets"
-    yield f"{_UNITS}; means over {over} {sets}, the shortest of the times."
+    yield f"{_UNITS}; means over {over} {sets}, the shortest of the times; those of training are CPU seconds."
     yield from _best(rows)
     yield _NEARLY
     yield "The first fit of a network in a process compiles it, and takes some seconds longer."
@@ -175,7 +175,8 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
 
 
 def _best(rows: Sequence[Row]) -> Iterator[str]:
-    names = dict.fromkeys(label(row.learner) for row in rows if row.learner not in METHODS)
+    others = (row.learner for row in rows if not method_of(row.learner) and row.learner != SPARSE_VI)
+    names = dict.fromkeys(map(label, others))
     if names:
         yield f"For {', '.join(names)} the paper's figure is the best of its three methods, each figure by itself."
 
@@ -184,7 +185,34 @@ def _refusals(rows: Sequence[Row]) -> Iterator[str]:
     return (f"{row.part}, {label(row.learner)}: {row.refused}" for row in rows if row.refused)
 
 
-def _lift_table(lifts: Mapping[str, Lift]) -> Table:
+def _preset_tables(rows: Sequence[Row]) -> list[Table]:
+    """The paper's methods side by side, as published and under each preset, if there is any beside ours."""
+    known = {preset_of(row.learner) for row in rows if method_of(row.learner)}
+    presets = [preset for preset in reversed(PRESETS) if preset in known]
+    if presets in ([], [FAST]):
+        return []
+    names = {"as-run": "as run", FAST: "ours"}
+    under = ("paper", *(names.get(preset, preset) for preset in presets))
+    groups = [name for group in ("RMSE", "Acc", "Unc") for name in (group, *[""] * len(presets))]
+    heads = ("", "", *groups, "seconds", *[""] * (len(presets) - 1)), ("", "", *under * 3, *under[1:])
+    cells, last = [], ""
+    for part, method in dict.fromkeys((row.part, method_of(row.learner)) for row in rows if method_of(row.learner)):
+        found = {preset_of(row.learner): row for row in rows if (row.part, method_of(row.learner)) == (part, method)}
+        published, line = next(iter(found.values())).published, list[str]()
+        figures = [found[preset].figures if preset in found else {} for preset in presets]
+        for name, factor, digits in _COMPARED:
+            values = [getattr(published, name), *(each.get(name) for each in figures)]
+            line += [_number(value, factor, digits) for value in values]
+        line += [_seconds(each.get("seconds")) for each in figures]
+        cells.append(("" if part == last else part, label(method or ""), *line))
+        last = part
+    return [Table(heads, tuple(cells), caption="The paper's methods: as published, and under each preset:")]
+
+
+def _lift_tables(lifts: Mapping[str, Lift]) -> list[Table]:
+    """The table of the lift, if it was calibrated."""
+    if not lifts:
+        return []
     first = next(iter(lifts.values()))
     caption = (
         f"The lift of sateen, {len(first.coverages)} calibrations each, that promise {100 * first.level:g} % coverage "
@@ -203,7 +231,7 @@ def _lift_table(lifts: Mapping[str, Lift]) -> Table:
         )
         for name, lift in lifts.items()
     )
-    return Table((head,), cells, caption=caption, left=1)
+    return [Table((head,), cells, caption=caption, left=1)]
 
 
 def _heading(row: Row) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 import sateen as st
 from sateen.paper.forecast import LIFT_SECONDS, exact_seconds, fit_seconds, plan_seconds, run_seconds
+from sateen.paper.presets import OURS
 from sateen.paper.questions import Question, Set
 from sateen.paper.rows import Fit, Lift
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
@@ -31,7 +32,6 @@ _FEWEST_BUDGET: Final = 2000
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _DRAWN_DIMENSIONS: Final = 2  # up to so many parameters, the predictions are kept for the figures
 _ARRAYS: Final = ".safetensors"
-_FAITHFUL: Final = ("svi-gp", "svi-bnn")  # with the paper's own settings under the preset faithful
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class QuestionTasks:
 
 
 def question_tasks(
-    folder: ResultFolder, question: Question, numbers: Sequence[int], learners: Sequence[str], preset: str, cores: int
+    folder: ResultFolder, question: Question, numbers: Sequence[int], learners: Sequence[str], cores: int
 ) -> QuestionTasks:
     """The tasks of a question for some learners, and for training sets with these numbers.
 
@@ -60,14 +60,13 @@ def question_tasks(
     train = {number: maker.observed("train", number) for number in numbers}
     test = maker.observed("test")
     truth = maker.exact() if question.truth_runs is None else maker.estimated()
-    lifted = question.part != "random" and "default" in learners
+    lifted = question.part != "random" and OURS in learners
     fits = {}
     for function in question.formulas:
         for learner in learners:
-            settings = "-faithful" if preset == "faithful" and learner in _FAITHFUL else ""
             for number in numbers:
-                keep = lifted and learner == "default" and number == numbers[0]
-                task = maker.fit(function, learner, settings, number, (train[number], test, truth), keep=keep)
+                keep = lifted and learner == OURS and number == numbers[0]
+                task = maker.fit(function, learner, number, (train[number], test, truth), keep=keep)
                 fits[function, learner, number] = task
     tasks = QuestionTasks(question, tuple(train.values()), test, truth, fits)
     return maker.with_lift(tasks, numbers[0]) if lifted else tasks
@@ -108,17 +107,15 @@ class _Maker:
             seconds=exact_seconds(question),
         )
 
-    def fit(
-        self, function: str, learner: str, settings: str, number: int, needs: Needed, *, keep: bool
-    ) -> Task[Fit | str]:
+    def fit(self, function: str, learner: str, number: int, needs: Needed, *, keep: bool) -> Task[Fit | str]:
         """One training and its score, or why the learner refuses; with `keep`, the posterior is kept too."""
-        (train, test, truth), name = needs, learner + settings
+        train, test, truth = needs
 
         def make(context: RunContext) -> Save:
-            data = train.value()[function]
+            data, kept = train.value()[function], context.checkpoint
             began, start = time.perf_counter(), time.process_time()
             try:
-                posterior = st.learn(data, name, seed=number, progress=context.progress, checkpoint=context.checkpoint)
+                posterior = st.learn(data, learner, seed=number, progress=context.progress, checkpoint=kept)
             except st.InputError as error:
                 if keep:
                     raise  # what comes after needs the posterior
@@ -160,20 +157,20 @@ class _Maker:
         return folder_task(
             self.folder,
             f"fit {function} {learner} {number}",
-            {"settings": settings},
+            {},
             make,
             read=read,
             needs=needs,
             extra=[_ARRAYS] if keep else [],
             stage="fits",
             parallel=True,
-            seconds=fit_seconds(self.question, name, self.cores),
+            seconds=fit_seconds(self.question, learner, self.cores),
         )
 
     def with_lift(self, tasks: QuestionTasks, number: int) -> QuestionTasks:
         """The tasks with those of calibrations of our default: a plan, runs, and how often they cover the truth."""
         question, name = self.question, self.question.name
-        fit = tasks.fits[name, "default", number]
+        fit = tasks.fits[name, OURS, number]
         budget = max(_FEWEST_BUDGET, round(_BUDGET * question.share))
         promise = {"level": _LEVEL, "confidence": _CONFIDENCE}
 

@@ -152,10 +152,11 @@ class _Course:
     @classmethod
     def of(cls, recipe: FaithfulSVIGP, sample: Sample, seed: int) -> _Course:
         first = _distinct(sample.x)
+        moved = recipe.optimise_inducing and not (recipe.fix_training_points and len(first) <= recipe.inducing)
         if len(first) > recipe.inducing:
             chosen = stream(seed, "inducing").choice(len(first), recipe.inducing, replace=False)
             first = first[np.sort(chosen)]
-        settings = Settings(recipe.nodes, recipe.jitter, recipe.optimise_inducing, window_of(sample))
+        settings = Settings(recipe.nodes, recipe.jitter, moved, window_of(sample))
         return cls(recipe, rows_of(sample, recipe.precision), first, seed, settings, log_ways(sample))
 
     @property

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Hyperparameters: TypeAlias = Literal["subset", "joint"]
+Selection: TypeAlias = Literal["greedy", "random"]
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
 
 
@@ -57,8 +58,9 @@ class SVIGP(Recipe):
     """A Gaussian process fitted by natural-gradient variational inference.
 
     `kernel` is "matern" (5/2) or "rbf", `link` "probit" or "logit". At most `inducing` points carry the process: by
-    default 100, 200 or 500 for one, two or more parameters. They are chosen among the data, and moved to where they
-    serve best with `optimise_inducing`; or they are given, as `inducing_points`, rows of parameter values.
+    default 100, 200 or 500 for one, two or more parameters. They are chosen among the data, where the process is least
+    known or, with `selection="random"`, at random; and moved to where they serve best with `optimise_inducing`. Or they
+    are given, as `inducing_points`, rows of parameter values.
 
     Every step takes in all of the data, read in blocks when they are many; with `batch` a step takes a random batch of
     that many points. `passes` limits the passes over the data: by default 50 steps, 1 pass over what is read in
@@ -81,6 +83,7 @@ class SVIGP(Recipe):
     link: Link = "probit"
     inducing: int | None = None
     inducing_points: Rows | None = None
+    selection: Selection = "greedy"
     optimise_inducing: bool = False
     batch: int | None = None
     passes: int | None = None
@@ -94,16 +97,33 @@ class SVIGP(Recipe):
         _check_prior(self)
         if self.inducing_points is not None:
             self._check_points(self.inducing_points)
+        if self.selection == "random" and (self.optimise_inducing or self.inducing_points is not None):
+            other = "optimise_inducing moves them" if self.optimise_inducing else "inducing_points gives them"
+            raise InputError(
+                f"selection='random' fixes the inducing points, but {other}; leave one of the two out",
+                argument="selection",
+            )
 
     @classmethod
-    def sparse_vi(cls, inducing_points: npt.ArrayLike, **settings: Any) -> SVIGP:
-        """Sparse variational inference with fixed inducing points, rows of parameter values, and all data at once."""
+    def sparse_vi(cls, inducing_points: npt.ArrayLike | None = None, **settings: Any) -> SVIGP:
+        """Sparse variational inference with inducing points that are fixed beforehand, and all data at once.
+
+        They are rows of parameter values; by default a random part of the training points. The baseline of Piho and
+        Hillston (2021).
+        """
+        if inducing_points is None:
+            return cls(selection="random", **settings)
         return cls(inducing_points=_rows(inducing_points), **settings)
 
     @classmethod
     def faithful(cls, **settings: Any) -> FaithfulSVIGP:
         """The paper's own SVI-GP, by Adam over mini-batches; to compare with, for it takes minutes to weeks."""
         return FaithfulSVIGP(**settings)
+
+    @classmethod
+    def as_run(cls) -> FaithfulSVIGP:
+        """The paper's SVI-GP with the settings of its authors' scripts."""
+        return FaithfulSVIGP.as_run()
 
     def _check_points(self, points: object) -> None:
         table = _rows(points)
@@ -120,7 +140,8 @@ class FaithfulSVIGP(Recipe):
     """The paper's SVI-GP: `epochs` of Adam over mini-batches of `batch` points, at `learning_rate`.
 
     At most `inducing` points are taken from the training set, at random where it has more, and moved with all the rest
-    if `optimise_inducing`. Expectations are taken at `nodes` Gauss-Hermite nodes. `jitter` is added to the diagonal of
+    if `optimise_inducing`; but with `fix_training_points` they stay where the whole training set is among them.
+    Expectations are taken at `nodes` Gauss-Hermite nodes. `jitter` is added to the diagonal of
     K_mm; how fast Adam climbs depends on it, and it is that of GPyTorch, which the paper used. With
     `precision="float32"` all but K_mm and its Cholesky factor is in single precision. Ask `forecast` how long a fit
     will take. A fit with more `epochs` resumes from the checkpoint of one with fewer.
@@ -138,6 +159,7 @@ class FaithfulSVIGP(Recipe):
     learning_rate: float = 0.001
     inducing: int = 1000
     optimise_inducing: bool = True
+    fix_training_points: bool = False
     nodes: int = 20
     jitter: float = 1e-4
     inputs: InputScale = "linear"
@@ -146,6 +168,13 @@ class FaithfulSVIGP(Recipe):
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @classmethod
+    def as_run(cls) -> FaithfulSVIGP:
+        """The settings in the scripts of the paper's authors: ten times the text's rate, and inducing points that stay
+        at the training points up to 1000 of these.
+        """
+        return cls(learning_rate=0.01, fix_training_points=True)
 
     def forecast(self, observations: Observations) -> float:
         """The seconds that `fit` will take on this machine, estimated from a few steps of it."""

@@ -59,10 +59,12 @@ def fit(
         every_row=joint,
         polish=partial(_moved, recipe, progress) if recipe.optimise_inducing else None,
     )
-    sample = sample_of(observations[prior.fitted_rows], prior.inputs)
-    points = prior.points
+    inputs = prior.inputs
+    sample, points = sample_of(observations[prior.fitted_rows], inputs), prior.points
     if recipe.inducing_points is not None:
-        points = prior.inputs.unit(observations.space.points(np.array(recipe.inducing_points)).theta)
+        points = inputs.unit(observations.space.points(np.array(recipe.inducing_points)).theta)
+    elif points is None and recipe.selection == "random":
+        points = sample.some(recipe.inducing or inducing_for(inputs.dimension), stream(seed, "inducing")).x
     elif points is None:
         points = inducing_among(recipe, prior.kernel, sample.x, seed)
     basis = Basis.of(prior.kernel, points)

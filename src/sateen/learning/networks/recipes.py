@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import ClassVar, Final
 
@@ -19,9 +19,12 @@ class SVIBNN(Recipe):
     It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
     `rate`; before that, `pretraining` as many train the deterministic network at which the prior is centred, at
     `pretraining_rate` and with the prior precision `weight_decay` (None: as many as there are inputs, at most 10). Both
-    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / `width`. Posterior quantiles are those
-    of `draws` networks (None: so many that with 99 % probability no quantile is off by more than `quantile_error` in
-    its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision` is that of numbers.
+    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / `width`; with `layer_prior`, a layer has
+    `prior_scale` over its own width instead, so that the output layer has `prior_scale`. Without `scale_likelihood`,
+    the likelihood of a batch is not scaled to all points: the prior then counts once for every batch of an epoch.
+    Posterior quantiles are those of `draws` networks (None: so many that with 99 % probability no quantile is off by
+    more than `quantile_error` in its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision`
+    is that of numbers.
 
     >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
     (736, 1000)
@@ -45,6 +48,8 @@ class SVIBNN(Recipe):
     weight_decay: float | None = None
     cooling: bool = True
     prior_scale: float = 1.0
+    layer_prior: bool = False
+    scale_likelihood: bool = True
     draws: int | None = None
     quantile_error: float = 0.06
     inputs: InputScale = "auto"
@@ -58,7 +63,10 @@ class SVIBNN(Recipe):
 
     @classmethod
     def faithful(cls) -> SVIBNN:
-        """The paper's settings: leaky ReLU, sigmoid, linear inputs, 500 and then 2000 epochs, constant rates."""
+        """The settings in the paper's text: leaky ReLU, sigmoid, linear inputs, 2000 epochs, constant rates.
+
+        The prior of each layer has one over its own width as its deviation, so 1 at the output.
+        """
         return cls(
             width=30,
             activation="leaky-relu",
@@ -70,9 +78,17 @@ class SVIBNN(Recipe):
             pretraining_rate=0.01,
             weight_decay=0.0,
             cooling=False,
+            layer_prior=True,
             draws=1000,
             inputs="linear",
         )
+
+    @classmethod
+    def as_run(cls) -> SVIBNN:
+        """The settings in the scripts of the paper's authors: 5000 epochs at ten times the text's rate, and a
+        likelihood that is not scaled to all points, which is why the published intervals are wide.
+        """
+        return replace(cls.faithful(), epochs=5000, rate=0.01, scale_likelihood=False)
 
     @property
     def number_of_draws(self) -> int:

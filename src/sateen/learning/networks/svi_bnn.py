@@ -4,8 +4,9 @@ A network with the weights w has f = Φ(g_w). First a deterministic network is t
 
     ELBO = N/B Σ_batch E_q[ln p(count | g_w)] - KL[q ‖ N(trained weights, 1/m²)],
 
-where m is the width of the hidden layers. The expectation is taken by local reparametrisation: given
-the values of one layer, those of the next before activation are independent normals, which are drawn instead of w.
+where m is the width of the hidden layers, or with `layer_prior` that of each layer itself. Without `scale_likelihood`
+the factor N/B is left out. The expectation is taken by local reparametrisation: given the values of one layer, those of
+the next before activation are independent normals, which are drawn instead of w.
 """
 
 from __future__ import annotations
@@ -85,9 +86,10 @@ def _trained(
     alone = trainer.train("net", CountLoss(net, window), start, batches, fixed, course, chance)
     if trainer.interrupted:
         raise KeyboardInterrupt  # nothing is believed yet
-    spread = np.full_like(alone.parameters, recipe.prior_scale / recipe.width)
+    spread = _prior_spread(recipe, net)
     guide = np.stack([alone.parameters, np.log(_FIRST_SPREAD * spread)])
-    prior = alone.parameters, spread, np.asarray(len(sample), recipe.precision)
+    size = len(sample) if recipe.scale_likelihood else batches.batch
+    prior = alone.parameters, spread, np.asarray(size, recipe.precision)
     course, chance = Schedule(second, recipe.rate, rest), stream(seed, "training")
     q = trainer.train("guide", Bound(net, window), guide, batches, prior, course, chance)
     if not q.done:
@@ -95,6 +97,13 @@ def _trained(
     if not np.isfinite(q.parameters).all():
         raise InputError(f"the fit diverged; lower rate, which is {recipe.rate:g}, or pretraining_rate")
     return alone.parameters, q
+
+
+def _prior_spread(recipe: SVIBNN, net: Net) -> HostArray:
+    """The deviation of the prior of every weight."""
+    widths = [columns if recipe.layer_prior else recipe.width for _, columns in net.shapes]
+    sizes = [(rows + 1) * columns for rows, columns in net.shapes]  # with the biases
+    return np.repeat(recipe.prior_scale / np.array(widths), sizes).astype(recipe.precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,7 @@ class Bound:
         return batch * (2 * self.net.width + 1)
 
     def __call__(self, parameters: Array, rows: Rows, noise: Array, fixed: Array) -> Array:
-        """As `Loss` says; `fixed` are the means and deviations of the prior, and how many rows there are in all."""
+        """As `Loss` says; `fixed` are the means and deviations of the prior, and how many rows the KL is shared by."""
         centre, spread, size = fixed
         mean, log_deviation = parameters
         g = noisy_output(self.net, mean, jnp.exp(2.0 * log_deviation), rows.x, noise.reshape(len(rows.x), -1))
