@@ -30,6 +30,7 @@ import pytest
 from click.testing import CliRunner
 
 import sateen
+from pages import table_cells
 from sateen.cli import main
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -229,8 +230,7 @@ def rows(page: str, heading: str) -> list[list[str]]:
     section = read(ROOT / page).split(f"# {heading}\n", 1)[1]
     table = re.search(r"(?m)^\|(?!-).*\n\|-.*\n((?:\|.*\n)+)", section)
     assert table is not None
-    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table[1].splitlines()]
-    return [[cell.strip().strip("`").replace("\\|", "|") for cell in row] for row in cells]
+    return [[cell.strip("`") for cell in table_cells(line)] for line in table[1].splitlines()]
 
 
 @pytest.mark.parametrize(("written", "meant"), rows("docs/formulas.md", "Grammar"))
