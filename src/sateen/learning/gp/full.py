@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -40,6 +39,8 @@ _KIND: Final = "ep-gp-faithful"
 _SPENT: Final = 1e-10  # of the variance: where less is left, it is rounding
 _RIGHT: Final = 1e-7  # sites
 _SEARCH_RIGHT: Final = 1e-4  # while the kernel is sought
+_GAIN: Final = 1e-8  # of the evidence that ends the search for the kernel
+_FIRST_STEP: Final = 0.5  # in the logs of the kernel
 _ROWS: Final = 512  # of an N × N matrix at once
 
 
@@ -93,7 +94,16 @@ def _best_kernel(recipe: FaithfulEPGP, sample: Sample, start: Kernel, step: Call
     inputs = sample.x.shape[1]
     shared = replace(start, length_scales=start.length_scales[:1], constant=0.0)
     objective = shared_evidence(Counts.of(sample, "probit"), sample.x)
-    climb = maximise(objective, shared, fixed=fixed(recipe), most=MOST_EVALUATIONS, weigh=False, step=step)
+    climb = maximise(
+        objective,
+        shared,
+        fixed=fixed(recipe),
+        most=MOST_EVALUATIONS,
+        relative_gain=_GAIN,
+        weigh=False,
+        first_step=_FIRST_STEP,
+        step=step,
+    )
     return replace(climb, kernel=_for_all(climb.kernel, inputs))
 
 

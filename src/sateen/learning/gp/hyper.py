@@ -52,13 +52,15 @@ def maximise(
     most: int = 40,
     relative_gain: float = 1e-6,
     weigh: bool = True,
+    first_step: float = np.inf,
     step: Callable[[], None] = lambda: None,
 ) -> Climb:
     """Climb from a kernel to the best one, by L-BFGS on the logarithms; `step` is called at each evaluation.
 
     `fixed` says whether the length scales, and whether the variance, stay as they are. Where inducing points are given,
     they move too, inside the box that inputs live in. Without `weigh` the objective decides alone, without the priors.
-    Ctrl-C ends the search with the best so far, if there is any.
+    The first step is of about `first_step` at most; without it, it may end at a far corner of the bounds, where an
+    evaluation can take long. Ctrl-C ends the search with the best so far, if there is any.
     """
     from scipy.optimize import Bounds, minimize
 
@@ -71,6 +73,7 @@ def maximise(
     bounds = np.concatenate([bounds, np.tile(_POINT_BOUNDS, (moving.size, 1))])
     values: list[float] = []
     best: list[Climb] = []
+    unit = 1.0  # of what is minimised, whose slopes are the first step
 
     def fall(moved: FloatArray) -> tuple[float, FloatArray]:
         here = logs.copy()
@@ -86,19 +89,21 @@ def maximise(
             best[:] = [Climb(kernel, score, (), True, points=None if points is None else places.copy())]
         values.append(value)
         step()
-        return -score, -slopes
+        return -score / unit, -slopes / unit
 
     rested, interrupted = True, False
     begin = np.append(logs[free], moving)
     try:
         if len(begin):
+            if np.isfinite(first_step):
+                unit = max(1.0, float(np.linalg.norm(fall(begin)[1])) / first_step)
             end = minimize(
                 fall,
                 np.clip(begin, *bounds.T),
                 jac=True,
                 method="L-BFGS-B",
                 bounds=Bounds(*bounds.T),
-                options={"maxfun": most, "maxiter": most, "ftol": relative_gain, "gtol": 1e-3},
+                options={"maxfun": most, "maxiter": most, "ftol": relative_gain, "gtol": 1e-3 / unit},
             )
             rested = bool(end.status != 1)
         else:
