@@ -17,6 +17,7 @@ RECIPES: dict[str, Any] = {
     "svi-gp": st.SVIGP(inducing=8),
     "svi-bnn": st.SVIBNN(width=3, steps=20, pretraining=10, batch=8, draws=5),
     "laplace-net": st.LaplaceNet(nets=1, width=3, steps=20, draws=5),
+    "ep-gp-faithful": st.EPGP.faithful(),
     "svi-gp-faithful": st.SVIGP.faithful(epochs=2, inducing=8),
 }
 

@@ -24,6 +24,7 @@ from watchers import Watcher
 RECIPES: dict[str, Callable[[], Any]] = {
     "ep-gp": lambda: st.EPGP(),
     "ep-gp rbf": lambda: st.EPGP(kernel="rbf"),
+    "ep-gp faithful": lambda: st.EPGP.faithful(),
     "svi-gp": lambda: st.SVIGP(),
     "svi-gp logit": lambda: st.SVIGP(link="logit"),
     "svi-gp batches": lambda: st.SVIGP(batch=20),

@@ -13,7 +13,7 @@ import pytest
 import sateen as st
 from sateen.learning.registry import LEARNERS, learner_name, make_learner, settings_content, settings_from
 
-NAMES = ("ep-gp", "svi-gp", "svi-bnn", "laplace-net", "svi-gp-faithful", "svi-bnn-faithful")
+NAMES = ("ep-gp", "svi-gp", "svi-bnn", "laplace-net", "ep-gp-faithful", "svi-gp-faithful", "svi-bnn-faithful")
 
 
 @dataclass(frozen=True)

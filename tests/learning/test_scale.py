@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.space import Range, Space
-from sateen.learning.gp.recipes import EPGP, SVIGP, FaithfulSVIGP
+from sateen.learning.gp.recipes import EPGP, SVIGP, FaithfulEPGP, FaithfulSVIGP
 from sateen.learning.networks.recipes import SVIBNN, LaplaceNet
 from sateen.learning.scale import choose_inputs, scales_differ
 
@@ -90,6 +90,6 @@ def test_only_some_of_many_rows_are_looked_at_and_the_seed_says_which():
 
 
 def test_an_unknown_scale_is_refused_with_a_hint():
-    for recipe in (EPGP, SVIGP, FaithfulSVIGP, SVIBNN, LaplaceNet):
+    for recipe in (EPGP, SVIGP, FaithfulEPGP, FaithfulSVIGP, SVIBNN, LaplaceNet):
         with pytest.raises(InputError, match="did you mean linear"):
             recipe(inputs="lineer")

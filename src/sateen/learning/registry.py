@@ -30,6 +30,7 @@ LEARNERS: Final[Registry[Callable[..., Learner]]] = Registry(
         "svi-gp": "sateen.learning.gp.recipes:SVIGP",
         "svi-bnn": "sateen.learning.networks.recipes:SVIBNN",
         "laplace-net": "sateen.learning.networks.recipes:LaplaceNet",
+        "ep-gp-faithful": "sateen.learning.gp.recipes:FaithfulEPGP",
         "svi-gp-faithful": "sateen.learning.gp.recipes:FaithfulSVIGP",
         "svi-bnn-faithful": "sateen.learning.networks.recipes:SVIBNN.faithful",
         "svi-gp-as-run": "sateen.learning.gp.recipes:FaithfulSVIGP.as_run",

@@ -39,7 +39,7 @@ _RIGHT: Final = 1e-4  # sites
 _MANY_RIGHT: Final = 3e-3  # where a renewal takes its time
 _MANY: Final = 2e8  # bytes of features, from which on it does
 _NEARLY_RIGHT: Final = 1e-2
-_MOST_RENEWALS: Final = 100
+MOST_RENEWALS: Final = 100
 
 
 @on_one_thread
@@ -57,23 +57,28 @@ def fit(
     counts, features = Counts.of(sample, "probit"), basis.features(sample.x)
     spare = basis.spare(features)
     right = _RIGHT if features.nbytes < _MANY else _MANY_RIGHT
-    values: list[float] = []
-    with working(progress, "EPGP: posterior", _MOST_RENEWALS, "renewals"):
-
-        def step(evidence: float) -> None:
-            values.append(evidence)
-            progress.advance(1)
-
-        start = beginning(counts, features, spare)
-        end = propagate(counts, features, spare, start, tolerance=right, most=_MOST_RENEWALS, step=step)
-    trouble = ""
-    if end.unrest > _NEARLY_RIGHT:
-        trouble = f"the sites did not come to rest (they still ask for changes of {end.unrest:.2g}); try SVIGP"
-    inferred = Inferred(end.q, (*values, end.evidence), trouble, end.interrupted)
+    with working(progress, "EPGP: posterior", MOST_RENEWALS, "renewals"):
+        inferred = infer(counts, features, spare, right, progress)
     whole = len(sample) == prior.rows
     return prior.posterior(
         recipe, "ep-gp", observations, basis, inferred, link="probit", objective="evidence", whole=whole, began=began
     )
+
+
+def infer(counts: Counts, features: FloatArray, spare: FloatArray, right: float, progress: Progress) -> Inferred:
+    """The belief that sites make which are right to so much, or the best that was met, and what is wrong with it."""
+    values: list[float] = []
+
+    def step(evidence: float) -> None:
+        values.append(evidence)
+        progress.advance(1)
+
+    start = beginning(counts, features, spare)
+    end = propagate(counts, features, spare, start, tolerance=right, most=MOST_RENEWALS, step=step)
+    trouble = ""
+    if end.unrest > _NEARLY_RIGHT:
+        trouble = f"the sites did not come to rest (they still ask for changes of {end.unrest:.2g}); try SVIGP"
+    return Inferred(end.q, (*values, end.evidence), trouble, end.interrupted)
 
 
 def _evidence(counts: Counts, basis: Basis, x: FloatArray, sites: Sites) -> Evaluation:

@@ -51,12 +51,16 @@ def maximise(
     fixed: tuple[bool, bool] = (False, False),
     most: int = 40,
     relative_gain: float = 1e-6,
+    weigh: bool = True,
+    first_step: float = np.inf,
     step: Callable[[], None] = lambda: None,
 ) -> Climb:
     """Climb from a kernel to the best one, by L-BFGS on the logarithms; `step` is called at each evaluation.
 
     `fixed` says whether the length scales, and whether the variance, stay as they are. Where inducing points are given,
-    they move too, inside the box that inputs live in. Ctrl-C ends the search with the best so far, if there is any.
+    they move too, inside the box that inputs live in. Without `weigh` the objective decides alone, without the priors.
+    The first step is of about `first_step` at most; without it, it may end at a far corner of the bounds, where an
+    evaluation can take long. Ctrl-C ends the search with the best so far, if there is any.
     """
     from scipy.optimize import Bounds, minimize
 
@@ -69,13 +73,14 @@ def maximise(
     bounds = np.concatenate([bounds, np.tile(_POINT_BOUNDS, (moving.size, 1))])
     values: list[float] = []
     best: list[Climb] = []
+    unit = 1.0  # of what is minimised, whose slopes are the first step
 
     def fall(moved: FloatArray) -> tuple[float, FloatArray]:
         here = logs.copy()
         here[free] = moved[: free.sum()]
         kernel, places = start.at_logs(here), moved[free.sum() :].reshape(moving.shape)
         value, by_logs, by_points = objective(kernel, places)
-        away = (here - centre) / width
+        away = (here - centre) / width if weigh else np.zeros(len(here))
         score = value - 0.5 * float(away[free] @ away[free])
         slopes = np.append((by_logs - away / width)[free], by_points if moving.size else ())
         if not (np.isfinite(score) and np.isfinite(slopes).all()):
@@ -84,19 +89,21 @@ def maximise(
             best[:] = [Climb(kernel, score, (), True, points=None if points is None else places.copy())]
         values.append(value)
         step()
-        return -score, -slopes
+        return -score / unit, -slopes / unit
 
     rested, interrupted = True, False
     begin = np.append(logs[free], moving)
     try:
         if len(begin):
+            if np.isfinite(first_step):
+                unit = max(1.0, float(np.linalg.norm(fall(begin)[1])) / first_step)
             end = minimize(
                 fall,
                 np.clip(begin, *bounds.T),
                 jac=True,
                 method="L-BFGS-B",
                 bounds=Bounds(*bounds.T),
-                options={"maxfun": most, "maxiter": most, "ftol": relative_gain, "gtol": 1e-3},
+                options={"maxfun": most, "maxiter": most, "ftol": relative_gain, "gtol": 1e-3 / unit},
             )
             rested = bool(end.status != 1)
         else:

@@ -40,7 +40,7 @@ class GPPosterior(LearnedPosterior):
     What was learned is a normal distribution of the whitened values w at the inducing `points`: g(Z) = offset + L w,
     where L is `factor`, a lower Cholesky factor of K_mm, and w has the mean `mean` and the covariance Q Qᵀ, Q being
     `spread`. `unseen` marks the training rows on which neither kernel nor inputs depend. `kind` is the learner that it
-    came from: "ep-gp", "svi-gp" or "svi-gp-faithful".
+    came from: "ep-gp", "svi-gp", "ep-gp-faithful" or "svi-gp-faithful".
     """
 
     kind: str = field()  # which, unlike a bare annotation, is no default taken from the base

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +28,21 @@ from sateen.learning.gp.hyper import Climb, first_kernel, maximise
 from sateen.learning.gp.hyper import Objective as KernelObjective
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.posterior import GPPosterior
-from sateen.learning.gp.recipes import EPGP, SVIGP
+from sateen.learning.gp.recipes import EPGP, SVIGP, FaithfulEPGP
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
 from sateen.learning.gp.variational import Inference, objective_of
 from sateen.learning.inputs import Inputs, Sample, sample_of
 from sateen.learning.likelihood import Counts
 from sateen.learning.scale import choose_inputs, scales_differ
-from sateen.learning.settings import Link
+from sateen.learning.settings import KernelName, Link
 
 KERNEL_ROWS: Final = 4000
 _KERNEL_INDUCING: Final = 200  # are enough to learn a kernel with
-_MOST_EVALUATIONS: Final = 100
-_COPIES: Final = 5  # of the table of features that are in memory at a time
+MOST_EVALUATIONS: Final = 100
+COPIES: Final = 5  # of the table of features that are in memory at a time
+# The best kernel for a sample, given the one that the comparison of scales found, if there was any; it calls at each
+# evaluation.
+Search: TypeAlias = "Callable[[Sample, Kernel | None, Callable[[], None]], Climb]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +84,7 @@ class Prior:
 
     def posterior(
         self,
-        recipe: EPGP | SVIGP,
+        recipe: EPGP | SVIGP | FaithfulEPGP,
         kind: str,
         observations: Observations,
         basis: Basis,
@@ -150,6 +153,29 @@ def fit_prior(
     The kernel is learned from some of the rows, or from `every_row`. `polish` may improve the prior with the rows that
     its kernel was learned from.
     """
+
+    def search(sample: Sample, compared: Kernel | None, step: Callable[[], None]) -> Climb:
+        most = recipe.inducing or inducing_for(sample.x.shape[1])
+        most = most if every_row else min(most, _KERNEL_INDUCING)
+        objective = objective_of(inference, Counts.of(sample, link), sample.x)
+        climb = partial(maximise, fixed=fixed(recipe), most=MOST_EVALUATIONS, relative_gain=1e-5, step=step)
+        return _climb(climb, objective, sample.x, most, first_of(recipe, observations, recipe.kernel, compared))
+
+    return prior_of(observations, recipe, seed, search, progress, checkpoint, every_row=every_row, polish=polish)
+
+
+def prior_of(
+    observations: Observations,
+    recipe: EPGP | SVIGP | FaithfulEPGP,
+    seed: int,
+    search: Search,
+    progress: Progress,
+    checkpoint: File | None,
+    *,
+    every_row: bool = False,
+    polish: Callable[[Prior, Sample], Prior] | None = None,
+) -> Prior:
+    """As `fit_prior`, with the kernel that a search finds."""
     name = type(recipe).__name__
     kept = Checkpoint.of(
         checkpoint, name, asdict(recipe), observations.fingerprint, list(observations.relevant), int(seed)
@@ -173,13 +199,8 @@ def fit_prior(
     sample = sample_of(seen, inputs)
     if not every_row:
         sample = sample.some(KERNEL_ROWS, stream(seed, "kernel"))
-    most = recipe.inducing or inducing_for(sample.x.shape[1])
-    most = most if every_row else min(most, _KERNEL_INDUCING)
-    start = _start(observations, recipe, compared)
-    with working(progress, f"{name}: kernel", _MOST_EVALUATIONS, "evaluations"):
-        step, objective = partial(progress.advance, 1), objective_of(inference, Counts.of(sample, link), sample.x)
-        search = partial(maximise, fixed=fixed(recipe), most=_MOST_EVALUATIONS, relative_gain=1e-5, step=step)
-        climb = _climb(search, objective, sample.x, most, start)
+    with working(progress, f"{name}: kernel", MOST_EVALUATIONS, "evaluations"):
+        climb = search(sample, compared, partial(progress.advance, 1))
     if _sees_data(recipe, observations) and len(sample) < len(observations):
         notes += (f"the kernel was learned from {len(sample):,} of {len(observations):,} points",)
     values = np.array(climb.values)
@@ -191,7 +212,7 @@ def fit_prior(
     return prior
 
 
-def fixed(recipe: EPGP | SVIGP) -> tuple[bool, bool]:
+def fixed(recipe: EPGP | SVIGP | FaithfulEPGP) -> tuple[bool, bool]:
     """Whether length scales and variance were given."""
     return recipe.length_scales is not None, recipe.variance is not None
 
@@ -206,19 +227,19 @@ def inducing_among(recipe: EPGP | SVIGP, kernel: Kernel, x: FloatArray, seed: in
 def check_memory(recipe: EPGP | SVIGP, observations: Observations, most: float, what: str, limit: str) -> None:
     """Refuse what would take more than so many bytes for the features of all rows; `limit` says that it is too much."""
     points = min(recipe.inducing or inducing_for(len(observations.relevant)), len(observations))
-    needed, size = _COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
+    needed, size = COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
     if needed > most:
         raise InputError(f"{what} needs {needed / 1e9:.3g} GB for {size} and {points:,} inducing points, and {limit}")
 
 
-def _sees_data(recipe: EPGP | SVIGP, observations: Observations) -> bool:
+def _sees_data(recipe: EPGP | SVIGP | FaithfulEPGP, observations: Observations) -> bool:
     """Whether anything in the prior has to be learned."""
     scales_missing = recipe.length_scales is None and bool(observations.relevant)
     undecided_inputs = recipe.inputs == "auto" and scales_differ(observations)
     return scales_missing or recipe.variance is None or undecided_inputs
 
 
-def _scales_of(recipe: EPGP | SVIGP, observations: Observations) -> tuple[float, ...] | None:
+def _scales_of(recipe: EPGP | SVIGP | FaithfulEPGP, observations: Observations) -> tuple[float, ...] | None:
     """The length scales that were given for the parameters that matter."""
     given, names = recipe.length_scales, observations.space.names
     if given is None:
@@ -258,17 +279,19 @@ def _climb(
     return replace(second, values=(*first.values, *second.values))
 
 
-def _start(observations: Observations, recipe: EPGP | SVIGP, compared: Kernel | None) -> Kernel:
+def first_of(
+    recipe: EPGP | SVIGP | FaithfulEPGP, observations: Observations, name: KernelName, compared: Kernel | None
+) -> Kernel:
     """Where the search for the kernel begins: where the comparison of scales ended, if it was of the same kind."""
-    start = first_kernel(recipe.kernel, len(observations.relevant))
-    if compared is not None and compared.name == recipe.kernel:
+    start = first_kernel(name, len(observations.relevant))
+    if compared is not None and compared.name == name:
         start = compared
     if (scales := _scales_of(recipe, observations)) is not None:
         start = replace(start, length_scales=scales)
     return start if recipe.variance is None else replace(start, variance=float(recipe.variance))
 
 
-def _unseen(observations: Observations, recipe: EPGP | SVIGP, seed: int) -> npt.NDArray[np.bool_]:
+def _unseen(observations: Observations, recipe: EPGP | SVIGP | FaithfulEPGP, seed: int) -> npt.NDArray[np.bool_]:
     """The rows that the prior will not depend on."""
     if recipe.split is None:
         return np.full(len(observations), not _sees_data(recipe, observations))

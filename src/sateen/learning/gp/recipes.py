@@ -49,8 +49,41 @@ class EPGP(Recipe):
 
     def __post_init__(self) -> None:
         _check_prior(self, "memory")
-        if not (is_number(self.memory) and self.memory > 0):
-            raise InputError(f"memory is a number of bytes, such as 4e9, not {self.memory!r}", argument="memory")
+        _check_memory(self.memory)
+
+    @classmethod
+    def faithful(cls, **settings: Any) -> FaithfulEPGP:
+        """The paper's own EP-GP, with the full covariance of all points; to compare with, for its memory is N²."""
+        return FaithfulEPGP(**settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaithfulEPGP(Recipe):
+    """The paper's EP-GP: a Gaussian process of mean 0, by expectation propagation with the full covariance.
+
+    The kernel is "rbf", with one length scale for all parameters and a variance, which the evidence of at most 4,000
+    points finds unless `length_scales`, a number, or `variance` is given. No inducing points stand for others: every
+    point counts with its own latent value. The covariance of N points has N² numbers, so a fit that could need more
+    than `memory` bytes is refused. `inputs` and `split` are as in EPGP.
+
+    >>> FaithfulEPGP(variance=0)
+    Traceback (most recent call last):
+        ...
+    sateen.core.errors.InputError: variance is a number above 0, not 0
+    """
+
+    inference: ClassVar[str] = "sateen.learning.gp.full:fit"
+    posterior_class: ClassVar[str] = "sateen.learning.gp.posterior:GPPosterior"
+    inputs: InputScale = "linear"
+    length_scales: float | None = None
+    variance: float | None = None
+    split: float | None = None
+    memory: float = 4e9
+
+    def __post_init__(self) -> None:
+        check_settings(self, apart=("split", "memory"))
+        _check_split(self.split)
+        _check_memory(self.memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,9 +223,18 @@ def _check_prior(recipe: EPGP | SVIGP, *apart: str) -> None:
         if not all(is_number(scale) and 0 < scale < np.inf for scale in given):
             expected = "a positive number, or a tuple of one for each varying parameter"
             raise InputError(f"length_scales is {expected}, not {recipe.length_scales!r}", argument="length_scales")
-    if recipe.split is not None and not (is_number(recipe.split) and 0 < recipe.split < 1):
+    _check_split(recipe.split)
+
+
+def _check_split(split: object) -> None:
+    if split is not None and not (is_number(split) and 0 < split < 1):
         share = "the share of points that the prior is learned from, such as 0.3"
-        raise InputError(f"split is {share}, not {recipe.split}", argument="split")
+        raise InputError(f"split is {share}, not {split}", argument="split")
+
+
+def _check_memory(memory: object) -> None:
+    if not (is_number(memory) and memory > 0):
+        raise InputError(f"memory is a number of bytes, such as 4e9, not {memory!r}", argument="memory")
 
 
 def _rows(points: object) -> Rows:
