@@ -82,6 +82,7 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.option("-o", "--output", "folder", default="paper", show_default=True, metavar="FOLDER", help="For all files.")
 @click.option("--yes", is_flag=True, help="Ask nothing, however long it takes.")
 @click.option("--dry-run", is_flag=True, help="Only say what is pending, and about how long it takes.")
+@click.option("--finished", is_flag=True, help="Compute nothing: make the tables and figures of what is finished.")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, metavar="S",
               help="Use a share of the points only, to try it.")  # fmt: skip
 @click.option("--runs", callback=_runs, metavar="M,...", help="guarantees: runs per training point; 10,20,50,100,...")
@@ -107,6 +108,7 @@ def paper(
     folder: str,
     yes: bool,
     dry_run: bool,
+    finished: bool,
     share: float,
     runs: tuple[int, ...] | None,
     suffix: str,
@@ -142,6 +144,8 @@ def paper(
         raise click.UsageError("--runs is for guarantees only")
     if not learned and share != 1:
         raise click.UsageError("--share is for configurations and networks only")
+    if guarantees and finished:
+        raise click.UsageError("--finished is for configurations and networks only")
     if guarantees and len(presets) > 1:
         raise click.UsageError("guarantees are drawn under one preset at a time; give --preset once")
     if guarantees and not of_guarantees:
@@ -159,6 +163,7 @@ def paper(
             seeds=seeds,
             first=seed,
             share=share,
+            finished=finished,
             workers=workers,
             progress=Bar(),
         )

@@ -127,7 +127,8 @@ class Reproduction(PaperRun):
     A learner is one of the paper's, "sparse-vi", "default", or any that `st.learn` knows by name, such as
     "my_package:MyLearner". `seeds` is the number of training sets; without it three of a configuration, and one of each
     random network, whose data sets are nine for each number of rates. They are numbered from `first` on. With a `share`
-    below 1 only as many of the points are looked at, to try it.
+    below 1 only as many of the points are looked at, to try it. With `finished` nothing is computed: the tables have
+    what the folder has.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class Reproduction(PaperRun):
         seeds: int | None = None,
         first: int = 1,
         share: float = 1.0,
+        finished: bool = False,
         workers: int | None = None,
         progress: Progress = SILENT,
     ) -> None:
@@ -155,7 +157,7 @@ class Reproduction(PaperRun):
         self.presets, self.seeds, self.first, self.share = presets, seeds, first, share
         asked = {"parts": tuple(parts), "preset": presets, "seeds": seeds, "first": first, "share": share}
         super().__init__(folder, workers, progress, learners=asked_for, **asked)
-        self.questions = questions(parts, share)
+        self.questions, self.finished = questions(parts, share), finished
 
     def numbers(self, question: Question) -> range:
         """The numbers of the training sets of a question."""
@@ -165,10 +167,16 @@ class Reproduction(PaperRun):
     @cached_property
     def by_question(self) -> Mapping[str, QuestionTasks]:
         """The tasks of each question."""
-        return {
+        every = {
             question.name: question_tasks(self.folder, question, self.numbers(question), self.learners, self.cores)
             for question in self.questions
         }
+        if not self.finished:
+            return every
+        some = {name: tasks for name, each in every.items() if (tasks := each.finished()) is not None}
+        if not some:
+            raise st.InputError(f"no fit of these parts and learners is finished in {self.path}; compute one first")
+        return some
 
     @cached_property
     def stages(self) -> Mapping[str, Sequence[Task[object]]]:
@@ -228,7 +236,7 @@ class Reproduction(PaperRun):
         for tasks in self.by_question.values():
             part = tasks.question.part
             if part != "random":
-                rows += [row(part, learner, *_fits([tasks], learner)) for learner in self.learners]
+                rows += [row(part, learner, *_fits([tasks], learner)) for learner in self._fitted([tasks])]
                 labels[part] = _labels(tasks)
                 if tasks.lift:
                     lifts[part] = tasks.lift.value()
@@ -238,8 +246,13 @@ class Reproduction(PaperRun):
         networks = [each for each in self.by_question.values() if each.question.part == "random"]
         for rates in DIMENSIONS:
             some = [each for each in networks if each.question.dimension == rates]
-            for learner in self.learners if some else ():
+            for learner in self._fitted(some):
                 yield row(str(rates), learner, *_fits(some, learner))
+
+    def _fitted(self, asked: Sequence[QuestionTasks]) -> list[str]:
+        """The learners that have a fit of one of the questions."""
+        names = {learner for each in asked for _, learner, _ in each.fits}
+        return [learner for learner in self.learners if learner in names]
 
     def _about(self) -> dict[str, object]:
         counts = {question.part: len(self.numbers(question)) for question in self.questions}

@@ -48,6 +48,14 @@ class QuestionTasks:
     held_out: Task[st.Observations] | None = None
     lift: Task[Lift] | None = None
 
+    def finished(self) -> QuestionTasks | None:
+        """The tasks without those that are pending; None if no fit is finished."""
+        fits = {key: fit for key, fit in self.fits.items() if fit.finished and all(one.finished for one in fit.needs)}
+        train = tuple(task for task in self.train if task.finished)
+        rest = replace(self, train=train, fits=fits)
+        lifted = self.lift and self.lift.finished and all(one.finished for one in self.lift.needs)
+        return (rest if lifted else replace(rest, plan=None, held_out=None, lift=None)) if fits else None
+
 
 def question_tasks(
     folder: ResultFolder, question: Question, numbers: Sequence[int], learners: Sequence[str], cores: int
