@@ -72,11 +72,11 @@ def test_a_learner_of_ones_own_has_rows_of_its_own(tmp_path: Path, monkeypatch):
 
 def test_a_dry_run_says_what_is_missing_and_makes_nothing(tmp_path: Path):
     done = sateen("all", "random", "--dry-run", "-o", tmp_path / "paper")
-    assert "515 of 515 tasks are pending, which takes about" in done.stdout
+    assert "608 of 608 tasks are pending, which takes about" in done.stdout
     assert "fits of svi-bnn" in done.stdout
     assert not (tmp_path / "paper").exists()
     told = json.loads(sateen("l", "--dry-run", "--json", "-o", tmp_path / "paper").stdout)
-    assert told["pending"] == told["tasks"] == 20
+    assert told["pending"] == told["tasks"] == 23
     assert told["seconds"]["the truth"] > 10
 
 
@@ -138,9 +138,12 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
         (["a", "--methods", "svi-gp"], 2, "--methods is now called --learners: write --learners svi-gp"),
         (["a", "--seeds", "0"], 2, "0 is not in the range x>=1"),
         (["a", "--share", "0"], 2, "0.0 is not in the range 0<x<=1"),
-        (["a", "--preset", "slow"], 2, "'slow' is not one of 'fast', 'faithful'"),
+        (["a", "--preset", "slow"], 2, "'slow' is not one of 'fast', 'faithful', 'as-run'"),
         (["a", "--runs", "10"], 2, "--runs is for guarantees only"),
-        (["guarantees", "--share", "0.5"], 2, "--preset and --share are for configurations and networks"),
+        (["guarantees", "--share", "0.5"], 2, "--share is for configurations and networks"),
+        (["guarantees", "--finished"], 2, "--finished is for configurations and networks"),
+        (["guarantees", "--preset", "fast", "--preset", "as-run"], 2, "under one preset at a time; give --preset once"),
+        (["a", *TRIED, "--finished", "-o", "nowhere"], 1, "no fit of these parts and learners is finished in nowhere"),
         (["guarantees", "-l", "default"], 2, "guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default"),
         (["a", *TRIED, "-o", "/dev/null/paper"], 1, "cannot write to the folder /dev/null/paper/pieces"),
     ],

@@ -372,3 +372,15 @@ def test_the_prior_has_seen_the_data_so_the_divergence_is_refused() -> None:
     assert not posterior.unseen.any()
     with pytest.raises(InputError, match="svi-gp-faithful"):
         posterior.kl()
+
+
+def test_training_points_stay_only_where_all_of_them_are_inducing_points():
+    fixed = replace(QUICK, fix_training_points=True)
+    for recipe, moves in ((QUICK, True), (fixed, False), (replace(fixed, inducing=10), True)):
+        posterior = recipe.fit(SEEN, seed=3)
+        training = posterior.inputs.unit(SEEN.theta)
+        assert (not np.isin(posterior.points, training).all()) == moves
+
+
+def test_the_authors_scripts_climb_faster_and_fix_the_training_points():
+    assert FaithfulSVIGP.as_run() == FaithfulSVIGP(learning_rate=0.01, fix_training_points=True)

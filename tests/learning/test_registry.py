@@ -13,7 +13,10 @@ import pytest
 import sateen as st
 from sateen.learning.registry import LEARNERS, learner_name, make_learner, settings_content, settings_from
 
-NAMES = ("ep-gp", "svi-gp", "svi-bnn", "laplace-net", "ep-gp-faithful", "svi-gp-faithful", "svi-bnn-faithful")
+NAMES = (
+    *("ep-gp", "svi-gp", "svi-bnn", "laplace-net", "ep-gp-faithful", "svi-gp-faithful", "svi-bnn-faithful"),
+    *("svi-gp-as-run", "svi-bnn-as-run", "sparse-vi"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ def test_the_built_in_names_are_those_that_studies_use() -> None:
 def test_a_built_in_name_gives_a_learner_with_that_name(name: str) -> None:
     learner = make_learner(name)
     assert isinstance(learner, st.Learner)
-    assert learner_name(learner) == ("svi-bnn" if name == "svi-bnn-faithful" else name)
+    of_class = {"svi-bnn-faithful": "svi-bnn", "svi-bnn-as-run": "svi-bnn", "sparse-vi": "svi-gp"}
+    assert learner_name(learner) == {**of_class, "svi-gp-as-run": "svi-gp-faithful"}.get(name, name)
 
 
 def test_a_preset_takes_settings_too() -> None:

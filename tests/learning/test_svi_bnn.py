@@ -524,3 +524,31 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], messa
 def test_a_seed_is_a_whole_number(seed: Any) -> None:
     with pytest.raises(InputError, match="seed is a whole number from 0 up"):
         QUICK.fit(SEEN, seed=seed)
+
+
+def test_the_prior_of_a_layer_may_have_one_over_its_own_width_as_deviation():
+    net = Net(2, 30)
+    hidden, output = (2 + 1) * 30 + (30 + 1) * 30, 30 + 1
+    every = svi_bnn._prior_spread(replace(SVIBNN.faithful(), layer_prior=False), net)
+    layers = svi_bnn._prior_spread(SVIBNN.faithful(), net)
+    assert every.tolist() == [np.float32(1 / 30)] * (hidden + output)
+    assert layers.tolist() == [np.float32(1 / 30)] * hidden + [1.0] * output
+
+
+def test_the_papers_presets_differ_in_what_the_text_and_the_scripts_say():
+    text, scripts = SVIBNN.faithful(), SVIBNN.as_run()
+    assert (text.epochs, text.rate, text.scale_likelihood) == (2000, 0.001, True)
+    assert (scripts.epochs, scripts.rate, scripts.scale_likelihood) == (5000, 0.01, False)
+    assert replace(scripts, epochs=2000, rate=0.001, scale_likelihood=True) == text
+
+
+def test_an_unscaled_likelihood_counts_the_prior_once_for_every_batch():
+    """It is the fit to one batch's worth of data: with all rows in one batch there is no difference, with a tenth of
+    them in each the intervals are wider by about the root of ten where data and not the prior decide."""
+    seen = observed(LINE, 80, 30, 1)
+    recipe = replace(QUICK, steps=3000, pretraining=2000, rate=0.01, batch=80, draws=400)
+    scaled, unscaled = (replace(recipe, scale_likelihood=how).fit(seen, seed=3) for how in (True, False))
+    assert np.array_equal(scaled.spread, unscaled.spread)
+    few = [replace(recipe, batch=8, scale_likelihood=how).fit(seen, seed=3) for how in (True, False)]
+    narrow, wide = (posterior.predict(GRID).width.mean() for posterior in few)
+    assert wide > 1.5 * narrow

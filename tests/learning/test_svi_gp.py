@@ -214,6 +214,24 @@ def test_sparse_vi_uses_the_points_it_is_given():
         SVIGP.sparse_vi([[7.0]]).fit(obs, seed=1)
 
 
+def test_sparse_vi_without_points_fixes_a_random_part_of_the_training_points():
+    obs = observed(150)
+    one, other = (SVIGP.sparse_vi(inducing=12, inputs="log").fit(obs, seed=seed) for seed in (1, 2))
+    training = one.inputs.unit(obs.theta)
+    assert one.points.shape == (12, 1)
+    assert np.isin(one.points, training).all()
+    assert not np.array_equal(one.points, other.points)
+    chosen = SVIGP(inducing=12, inputs="log").fit(obs, seed=1)
+    assert chosen.record.values[-1] > one.record.values[-1]  # points chosen for the process explain the data better
+
+
+def test_random_points_can_be_neither_moved_nor_given():
+    with pytest.raises(InputError, match="fixes the inducing points, but optimise_inducing moves them"):
+        SVIGP(selection="random", optimise_inducing=True)
+    with pytest.raises(InputError, match="fixes the inducing points, but inducing_points gives them"):
+        SVIGP.sparse_vi([[0.1]], selection="random")
+
+
 def test_joint_learning_takes_in_every_row(monkeypatch):
     from sateen.learning.gp import prior as gp_prior
     from sateen.learning.gp import svi_gp

@@ -13,7 +13,7 @@ import sateen as st
 from sateen.cli import main
 from sateen.paper.guarantees import GuaranteeFigures
 
-SMALL = {"learners": ("SVI-GP",), "runs": (10, 50), "trainings": 1, "seed": 3}
+SMALL = {"learners": ("svi-gp",), "runs": (10, 50), "trainings": 1, "seed": 3}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,8 @@ def test_curves_are_plain_data(small):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"learners": ("GP",)}, "the paper has no learner 'GP'; there are EP-GP, SVI-GP, SVI-BNN"),
+        ({"learners": ("gp",)}, "the paper has no learner 'gp'; there are ep-gp, svi-gp, svi-bnn"),
+        ({"preset": "slow"}, "there is no preset 'slow'; there are fast, faithful, as-run"),
         ({"learners": ()}, "at least one learner"),
         ({"runs": (0,)}, "at least one learner, one number of runs"),
         ({"trainings": 0}, "one training"),
@@ -63,6 +64,22 @@ def test_curves_are_plain_data(small):
 def test_what_cannot_be_drawn_is_refused(wrong, message, tmp_path):
     with pytest.raises(st.InputError, match=message):
         GuaranteeFigures(tmp_path, **{**SMALL, **wrong})
+
+
+@pytest.mark.slow
+def test_a_preset_has_tasks_and_labels_of_its_own(tmp_path):
+    asked = {"runs": (10,), "trainings": 1, "seed": 3, "workers": 1}
+    work = GuaranteeFigures(tmp_path, preset="as-run", learners=("ep-gp", "svi-bnn"), **asked)
+    work.run()
+    assert list(work.widths()) == ["EP-GP faithful", "SVI-BNN as run"]  # theirs has one EP under both presets
+    errors = work.errors()
+    assert "PAC-Bayes (Catoni)" not in errors["EP-GP faithful"]  # its prior has seen the data
+    assert errors["SVI-BNN as run"]["PAC-Bayes (Catoni)"].item() <= 1.0
+    names = {file.name for file in work.draw(".svg")}
+    assert "guarantee-bands-svi-bnn-as-run.svg" in names
+    assert json.loads((tmp_path / "guarantee-numbers.json").read_text())["preset"] == "as-run"
+    ours = GuaranteeFigures(tmp_path, learners=("svi-bnn",), **asked)
+    assert len(ours.pipeline.pending()) == 2  # all but the test set
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import sateen as st
 from sateen.core.errors import Interrupted
 from sateen.paper.cases.configurations import Design
 from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
+from sateen.paper.presets import PRESETS
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions
 from sateen.paper.reproduction import Findings, Reproduction
@@ -101,9 +102,20 @@ def test_another_question_computes_only_what_it_adds(done: Reproduction, folder:
     assert [task.name for task in more.pipeline.pending()] == ["train3 a", "fit a svi-gp 3", "fit a default 3"]
     other = Reproduction(["a"], folder, **SMALL, preset="faithful")
     assert {task.name.split()[2] for task in other.pipeline.pending()} == {
-        "svi-gp"
+        "svi-gp-faithful"
     }  # the default is the same under every preset
+    both = Reproduction(["a"], folder, **SMALL, preset=("fast", "as-run"))
+    assert {task.name.split()[2] for task in both.pipeline.pending()} == {"svi-gp-as-run"}
     assert len(Reproduction(["a"], folder, **{**SMALL, "share": 0.05}).pipeline.pending()) == len(done.pipeline.tasks)
+
+
+def test_what_is_finished_can_be_shown_without_the_rest(done: Reproduction, folder: Path, tmp_path: Path):
+    shown = Reproduction(["a", "b"], folder, **{**SMALL, "seeds": 3}, preset=("fast", "faithful"), finished=True)
+    assert not shown.pipeline.pending()
+    assert shown.run().rows == done.run().rows
+    assert shown.run().lifts == done.run().lifts
+    with pytest.raises(st.InputError, match=r"no fit of these parts and learners is finished in .*; compute one first"):
+        Reproduction(["a"], tmp_path, finished=True).run()
 
 
 def test_the_table_has_what_the_tasks_computed(done: Reproduction, folder: Path):
@@ -234,7 +246,8 @@ def test_a_damaged_result_is_named_and_not_used(done: Reproduction, folder: Path
         ({"parts": []}, "at least one part"),
         ({"learners": ("svi",)}, "there is no learner 'svi'; did you mean svi-gp"),
         ({"learners": ()}, "one learner"),
-        ({"preset": "slow"}, "there is no preset 'slow'; there are fast, faithful"),
+        ({"preset": "slow"}, "there is no preset 'slow'; there are fast, faithful, as-run"),
+        ({"preset": ()}, "one preset"),
         ({"seeds": 0}, "one training set"),
         ({"first": -1}, "numbered from 0 up"),
         ({"share": 1.5}, "at most 1, not 1.5"),
@@ -245,7 +258,7 @@ def test_what_cannot_be_done_is_refused(wrong: dict, message: str, tmp_path: Pat
         Reproduction(**{"parts": ["a"], "folder": tmp_path, **wrong})
 
 
-@pytest.mark.parametrize("preset", ["fast", "faithful"])
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("part", ["a", "c", "e", "l", "r02", "r20"])
 def test_every_task_has_a_forecast(part: str, preset: str, tmp_path: Path):
     work = Reproduction([part], tmp_path, preset=preset)

@@ -90,7 +90,7 @@ a  EP-GP               -   1.41       -  100.00       -  0.044       -          
 RMSE in hundredths, Acc and coverage in percent; means over 1 training set, the shortest of the times.
 For sateen the paper's figure is the best of its three methods, each figure by itself.
 Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it.
-The first fit of a network in a process compiles it, and takes some seconds longer.
+Training times are CPU seconds. A network is compiled in its first fit of a process, which takes some seconds.
 Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;
 under Acc and Wilson Acc what f itself would get, as an interval without width.
 * worse than the paper's, in the digits that it prints.
@@ -110,6 +110,32 @@ def test_the_table_of_configurations_is_exactly_this():
     ]
     said = as_text(configuration_tables(rows, LABELS, {"a": LIFT}))
     assert said == TABLE
+
+
+PRESETS = """\
+The paper's methods: as published, and under each preset:
+             RMSE                    Acc                     Unc                  seconds
+            paper  as run  ours    paper  as run   ours    paper  as run   ours   as run  ours
+a  SVI-GP    1.38       -  1.35    98.80       -  99.00    0.032       -  0.025        -   0.5
+   SVI-BNN   1.43    1.40  1.35   100.00   99.00  99.00    0.097   0.098  0.025        7   0.5
+"""
+
+
+def test_presets_stand_side_by_side_with_what_was_published():
+    theirs = row("a", "svi-bnn-as-run", [fit("svi-bnn-as-run", uncertainty=0.098, rmse=0.014, seconds=7.0)])
+    rows = [row("a", "svi-gp", [fit()]), theirs, row("a", "svi-bnn", [fit("svi-bnn")]), row("a", "default", [fit()])]
+    _, presets = configuration_tables(rows, LABELS, {})
+    assert [line.split() for line in presets.text().splitlines()] == [line.split() for line in PRESETS.splitlines()]
+    assert theirs.published == TABLE_1["a"].figures["svi-bnn"]
+    assert len(configuration_tables(rows[2:], LABELS, {})) == 1
+
+
+def test_sparse_vi_stands_beside_nothing_for_the_paper_has_no_figures_of_it():
+    found = row("a", "sparse-vi", [fit("sparse-vi", rmse=0.5)])
+    assert (found.published, found.worse) == (Figures(), ())
+    table = configuration_tables([found], LABELS, {})[0].text()
+    assert "sparse VI" in table
+    assert "best of its three" not in table
 
 
 def test_in_markdown_a_group_stands_before_its_columns_and_the_lift_is_a_table_of_its_own():

@@ -159,10 +159,10 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     fits = sorted({row.fits for row in rows if row.fits})
     over = " to ".join(dict.fromkeys(map(str, (fits[0], fits[-1])))) if fits else "0"
     sets = "training set" if over == "1" else "training sets"
-    yield f"{_UNITS}; means over {over} {sets}, the shortest of the times; those of training are CPU seconds."
+    yield f"{_UNITS}; means over {over} {sets}, the shortest of the times."
     yield from _best(rows)
     yield _NEARLY
-    yield "The first fit of a network in a process compiles it, and takes some seconds longer."
+    yield "Training times are CPU seconds. A network is compiled in its first fit of a process, which takes some seconds."
     yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;"
     yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
     if any(row.worse for row in rows):
