@@ -23,8 +23,9 @@ _RANDOM_DIGITS: Final = {"rmse": 3, "accuracy": 2, "uncertainty": 3}
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One training and its score. `kind` is the learner that "default" chose; `seconds` are CPU seconds of the training, and
-    `evaluation` those of predicting at all test points. `prediction` is kept for one or two parameters."""
+    """One training and its score. `kind` is the learner that "default" chose; `seconds` are CPU seconds of the
+    training, and `evaluation` those of predicting at all test points. `prediction` is kept for one or two
+    parameters."""
 
     function: str
     learner: str
@@ -80,7 +81,8 @@ class Row:
     The part is a configuration, or the number of rates of random networks. Then the means are over their data sets, and
     `halves` are the half-widths of the means' 95 % intervals; of a configuration, the times are the shortest. Our
     default, and learners that the paper does not have, stand beside the best of the paper's three, each figure by
-    itself. `refused` is why the learner cannot learn.
+    itself. Nothing is published of a question that the paper's figures do not answer. `refused` is why the learner
+    cannot learn.
     """
 
     part: str
@@ -128,8 +130,8 @@ def label(learner: str) -> str:
     return learner.upper() if learner in METHODS else "sateen" if learner == "default" else learner
 
 
-def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
-    """The row of a part and a learner, over all data sets and trainings."""
+def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "", *, compared: bool = True) -> Row:
+    """The row of a part and a learner, over all data sets and trainings; `compared` with what the paper published."""
     columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
     columns |= {name: [getattr(fit, name) for fit in fits] for name in _TIMES}
     columns = {name: values for name, values in columns.items() if values and None not in values}  # that all fits have
@@ -137,12 +139,12 @@ def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
         known, halves = TABLE_1[part].figures, {}
         figures = {name: (min if name in _TIMES else fmean)(values) for name, values in columns.items()}
     else:
-        known = {method: RANDOM[method][int(part)] for method in METHODS}
+        known = {method: RANDOM[method].get(int(part), Figures()) for method in METHODS}
         figures = {name: fmean(values) for name, values in columns.items()}
         halves = {name: half_width(values) for name, values in columns.items()}
     published = next((each for method, each in known.items() if method == learner), best_published(known))
     kinds = tuple(dict.fromkeys(fit.kind for fit in fits))
-    return Row(part, learner, len(fits), kinds, figures, published, refused, halves)
+    return Row(part, learner, len(fits), kinds, figures, published if compared else Figures(), refused, halves)
 
 
 def best_published(known: Mapping[Method, Figures]) -> Figures:
