@@ -199,12 +199,6 @@ def test_published_figures_are_of_one_variant_and_not_shown_beside_the_other():
     assert "other properties" not in as_text(configuration_tables(rows[:1], {}, {}, "as-stated"))
 
 
-def test_the_paper_has_ep_gp_up_to_four_rates_and_the_others_at_all():
-    assert [rates for rates, figures in RANDOM["ep-gp"].items() if figures != Figures()] == [2, 3, 4]
-    for method in ("svi-gp", "svi-bnn"):
-        assert all(None not in asdict(figures).values() for figures in RANDOM[method].values())
-
-
 def test_the_latex_of_a_learner_of_ones_own_is_escaped():
     (table,) = configuration_tables([row("a", "my_package:MyLearner", [fit("my_package:MyLearner")])], {}, {})
     assert r"    a & my\_package:MyLearner & 1.35 &" in table.latex()
