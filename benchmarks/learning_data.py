@@ -32,7 +32,7 @@ import numpy.typing as npt
 import sateen as st
 from sateen.paper.cases.configurations import CONFIGURATIONS, Design, configuration
 from sateen.paper.cases.models import unknown_name
-from sateen.paper.cases.random_ctmc import KINDS, MAX_EVENTS, Observe, informative_properties, random_network
+from sateen.paper.cases.random_ctmc import KINDS
 from sateen.paper.published import DIMENSIONS
 from sateen.paper.questions import NETWORKS, Question, Set, questions
 
@@ -43,7 +43,6 @@ from pinned_networks import pinned
 FloatArray = npt.NDArray[np.float64]
 Family = Literal["paper", "as-stated", "pinned", "own"]
 FAMILIES: Final[tuple[Family, ...]] = ("paper", "as-stated", "pinned", "own")
-GENERATED: Final = 9  # networks that `choose` looks at for each dimension, with the seeds 1000 r + 1, 1000 r + 2, ...
 USED: Final = 2  # of our own networks for each dimension: the first that have an informative property of every kind
 
 
@@ -130,36 +129,6 @@ def _pinned(name: str, rates: int, kind: str) -> Problem:
     formulas = {name: network.properties[place]}
     space = network.points.space
     return Problem(Question(name, "random", network.model, formulas, space, train, test, network.runs), stored=known)
-
-
-def choose(rates: int) -> list[tuple[int | str, ...]]:
-    """The networks in NETWORKS for so many rates, found again, which takes up to some minutes: seeds and properties."""
-    rows: list[tuple[int | str, ...]] = []
-    for seed in range(1000 * rates + 1, 1000 * rates + 1 + GENERATED):
-        kept = informative_properties(random_network(rates, seed), seed, observe=_counts_on_the_same_paths())
-        if None not in kept:
-            rows.append((seed, *map(str, kept)))
-        if len(rows) == len(NETWORKS[rates]):
-            break
-    return rows
-
-
-def _counts_on_the_same_paths() -> Observe:
-    """What `reference_counts` counts for one network, whose paths are simulated once and not for every formula."""
-    paths: list[list[st.Path]] = []
-
-    def counts(
-        model: st.Model, formula: st.Formula, points: st.Points, *, runs: int, seed: int
-    ) -> npt.NDArray[np.int64]:
-        if not paths:
-            seeds = np.random.default_rng(seed).integers(2**63, size=(len(points), runs)).tolist()
-            paths.extend(
-                [st.simulate(model, theta, until=formula.horizon, seed=each, max_events=MAX_EVENTS) for each in some]
-                for theta, some in zip(points, seeds, strict=True)
-            )
-        return np.array([sum(st.monitor(formula, path) is st.Verdict.TRUE for path in some) for some in paths])
-
-    return counts
 
 
 def training(problem: Problem, seed: int, *, folder: Path | None = None, workers: int | None = None) -> st.Observations:

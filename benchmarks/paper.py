@@ -18,6 +18,7 @@ from typing import Any, Final
 import machine
 
 STAGES: Final = {
+    "search for networks": ("networks",),
     "runs for data sets": ("train", "test"),
     "the truth": ("truth", "exact"),
     "fits": ("fit",),

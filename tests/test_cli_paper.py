@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 import command_line
 from sateen.cli import main
+from sateen.paper.cases.models import VARIANTS
 
 TRIED = ("--share", "0.02", "--seeds", "1", "--workers", "1")
 
@@ -78,6 +79,27 @@ def test_a_dry_run_says_what_is_missing_and_makes_nothing(tmp_path: Path):
     told = json.loads(sateen("l", "--dry-run", "--json", "-o", tmp_path / "paper").stdout)
     assert told["pending"] == told["tasks"] == 23
     assert told["seconds"]["the truth"] > 10
+
+
+def test_a_dry_run_of_networks_of_any_size_searches_for_none(tmp_path: Path):
+    asked = ("random", "--rates", "10,6", "-l", "svi-gp", "--json", "--dry-run", "-o", tmp_path / "paper")
+    told = json.loads(sateen(*asked).stdout)
+    assert (told["parts"], told["pending"], told["tasks"]) == (["r10", "r06"], 38, 38)
+    assert told["seconds"]["search for networks"] > 0
+    assert not (tmp_path / "paper").exists()
+    same = [sateen(*part, "--dry-run", "-o", tmp_path).stdout for part in (["random", "--rates", "8"], ["r8"], ["r08"])]
+    assert same[0] == same[1] == same[2]
+    assert "search" not in same[0]
+
+
+def test_the_variant_is_told_and_is_one_for_the_epidemic(tmp_path: Path):
+    asked = ("a", *TRIED, "-l", "svi-gp", "-o", tmp_path)
+    usual, stated = (json.loads(sateen(*asked, "--variant", name, "--json").stdout) for name in VARIANTS)
+    assert [usual["variant"], stated["variant"]] == list(VARIANTS)
+    assert stated["rows"] == usual["rows"]  # read from the same files
+    assert "Variant as-stated" in (tmp_path / "table.txt").read_text()
+    told = sateen("guarantees", "--variant", "as-stated", "--dry-run", "-o", tmp_path).stdout
+    assert "181 of 181 tasks" in told
 
 
 def test_a_dry_run_of_guarantees_draws_nothing(tmp_path: Path):
@@ -144,6 +166,13 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
         (["guarantees", "--finished"], 2, "--finished is for configurations and networks"),
         (["guarantees", "--preset", "fast", "--preset", "as-run"], 2, "under one preset at a time; give --preset once"),
         (["a", *TRIED, "--finished", "-o", "nowhere"], 1, "no fit of these parts and learners is finished in nowhere"),
+        (["d", "--variant", "as-state"], 2, "'as-state' is not one of 'paper-data', 'as-stated'"),
+        (["a", "--rates", "6"], 2, "--rates is for random: write sateen paper random --rates 6"),
+        *(
+            (["random", "--rates", wrong], 2, f"a whole number of rates from 1 to 40, not {wrong.split(',')[-1]!r}")
+            for wrong in ("0", "-1", "x", "200", "6,", "2.5")
+        ),
+        (["r200"], 2, "a whole number of rates from 1 to 40, not '200'"),
         (["guarantees", "-l", "default"], 2, "guarantees are drawn for ep-gp, svi-gp and svi-bnn, not for default"),
         (["a", *TRIED, "-o", "/dev/null/paper"], 1, "cannot write to the folder /dev/null/paper/pieces"),
     ],

@@ -61,7 +61,8 @@ def test_dimensions_stand_side_by_side_with_the_published_figures():
     ours = {"SVI-GP": {2: (0.02, 0.004), 8: (0.03, None)}, "sateen": {2: (0.01, 0.002), 8: (0.02, 0.001)}}
     found = dict.fromkeys(("accuracy", "rmse", "uncertainty", "hours"), ours)
     known = {"rmse": {"SVI-BNN": {2: (0.028, None), 20: (0.029, None)}}}
-    figure = scores_by_dimension(found, known, reference={2: (0.05, None), 8: (0.06, None)})
+    figure = scores_by_dimension(found, known, reference={2: (0.05, None), 8: (0.06, None)}, title="networks")
+    assert figure.get_suptitle() == "networks"
     rmse, times = figure.axes[1], figure.axes[3]
     assert [text.get_text() for text in rmse.get_xticklabels()] == ["2", "8", "20"]
     lines = {line.get_label(): line for line in rmse.get_lines()}

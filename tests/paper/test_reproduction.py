@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 
 import sateen as st
 from sateen.core.errors import Interrupted
-from sateen.paper.cases.configurations import Design
-from sateen.paper.cases.random_ctmc import KINDS, informative_properties, random_network
+from sateen.paper.cases.configurations import CONFIGURATIONS, Design
+from sateen.paper.cases.models import VARIANTS, lacz, phosphorelay
+from sateen.paper.cases.random_ctmc import KINDS, informative_networks, random_network
 from sateen.paper.presets import PRESETS
-from sateen.paper.published import DIMENSIONS
+from sateen.paper.published import DIMENSIONS, Figures
 from sateen.paper.questions import NETWORKS, TRUTH_RUNS, questions
 from sateen.paper.reproduction import Findings, Reproduction
 from sateen.pipeline.folder import write_checksummed
@@ -76,10 +78,86 @@ def test_there_are_three_networks_of_every_size_and_three_properties_of_each():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rates", [2, 3, 4])
-def test_the_properties_of_a_network_are_the_first_informative_ones(rates: int):
-    for (seed, *_), question in zip(NETWORKS[rates], questions([f"r{rates:02d}"]), strict=True):
-        assert list(informative_properties(random_network(rates, seed), seed)) == list(question.formulas.values())
+@pytest.mark.parametrize("rates", [2, 3, 4, 8])
+def test_the_networks_are_the_first_with_informative_properties(rates: int):
+    found = islice(informative_networks(rates), 3)
+    for (seed, properties), row, question in zip(found, NETWORKS[rates], questions([f"r{rates:02d}"]), strict=True):
+        assert (seed, list(properties)) == (row[0], list(question.formulas.values()))
+
+
+def test_as_stated_is_another_question_only_where_the_paper_prints_another():
+    usual, stated = (questions([*CONFIGURATIONS, "r02"], variant=name) for name in VARIANTS)
+    same = [one.name for one, other in zip(usual, stated, strict=True) if one == other]
+    assert same == ["a", "b", "c", "r02/m1", "r02/m2", "r02/m3"]
+    d, e = stated[3:5]
+    assert (d.name, d.part, d.is_published, d.train) == ("d/as-stated", "d", False, usual[3].train)
+    assert d.formulas == {"d/as-stated": lacz.formula("as-stated")}
+    assert e.space == st.Space(k2=(10, 1e4), k7=(0.45, 4500))
+    assert d.run_seed("train", 1) != usual[3].run_seed("train", 1)
+    with pytest.raises(st.InputError, match="did you mean as-stated"):
+        questions(["d"], variant="as-state")
+
+
+# Files of results that took long and must be found again, as long as the version is this one.
+KEPT = (
+    "train1.d.7713bf39b6067bdc.safetensors",
+    "exact.a.69847a9a0ac5c2c2.json",
+    "test.r02-m1.7079cab2f1bbd067.safetensors",
+)
+
+
+def test_the_tasks_of_paper_data_keep_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sateen.pipeline.tasks.VERSION", "0.1.0")
+    usual, stated = (Reproduction(["a", "d", "r02"], tmp_path, variant=name).pipeline.tasks for name in VARIANTS)
+    assert {task.file.name for task in usual} >= set(KEPT)
+    shared = {task.file for task in usual} & {task.file for task in stated}
+    assert shared == {task.file for task in usual if " d" not in task.name.replace(" default", "")}
+
+
+def test_properties_as_the_paper_prints_them_are_compared_with_nothing(tmp_path: Path):
+    work = Reproduction(["f"], tmp_path, learners=("svi-gp",), seeds=1, share=0.02, workers=1, variant="as-stated")
+    findings = work.run()
+    (row,) = findings.rows
+    assert (row.part, row.published, row.worse) == ("f", Figures(), ())
+    assert findings.labels["f"].published_width is None
+    assert findings.content()["variant"] == "as-stated"
+    assert "Variant as-stated" in findings.text
+    (file,) = work.draw(findings)
+    assert file.name == "paper-f-as-stated.svg"
+    assert "(f) as the paper states it" in file.read_text()
+    (test,) = work.by_question["f/as-stated"].test.value().values()
+    assert test.provenance["formula"] == str(phosphorelay.formula("as-stated"))
+
+
+def test_networks_of_another_size_are_searched_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    small = {"learners": ("svi-gp",), "share": 0.002, "workers": 1}
+    work = Reproduction(["r01"], tmp_path, **small)
+    assert [task.name for task in work.pipeline.tasks[:2]] == ["networks r01", "train1 r01/m1"]
+    with pytest.raises(st.InputError, match="the network of r01/m1 is not found yet"):
+        _ = work.questions[0].asked
+    findings = work.run()
+    (row,) = findings.dimensions
+    assert (row.part, row.fits, row.published) == ("1", 9, Figures())
+    (figure,) = work.draw(findings)
+    assert figure.name == "paper-random.svg"
+    found = work.searches[1].value()
+    expected = list(islice(informative_networks(1), 3))
+    assert [(network.seed, network.properties) for network in found] == expected
+    second = work.by_question["r01/m2"].test.value()["r01/m2/phi1"]
+    assert second.provenance["formula"] == str(expected[1][1][0])
+    assert second.provenance["model"] == str(random_network(1, expected[1][0]).model)
+    monkeypatch.setattr("sateen.paper.networks.informative_networks", None)  # a second search would fail
+    more = Reproduction(["r01"], tmp_path, **{**small, "seeds": 2})
+    assert {task.name.split()[0] for task in more.pipeline.pending()} == {"train2", "fit"}
+    assert Reproduction(["r1"], tmp_path, **small).run() == findings
+
+
+def test_a_size_of_the_paper_means_its_networks(tmp_path: Path):
+    assert questions(["r8"]) == questions(["r08"])
+    assert not Reproduction(["r8"], tmp_path).searches
+    asked = questions(["random", "r06", "r02"])
+    assert [question.dimension for question in asked[::3]] == [2, 3, 4, 6, 8, 12, 16, 20]
+    assert (asked[9].train.points, asked[9].test.points, asked[9].space.dimension) == (30_000, 600, 6)
 
 
 def test_every_task_is_a_file_and_is_computed_once(done: Reproduction, folder: Path):
@@ -251,6 +329,9 @@ def test_a_damaged_result_is_named_and_not_used(done: Reproduction, folder: Path
         ({"seeds": 0}, "one training set"),
         ({"first": -1}, "numbered from 0 up"),
         ({"share": 1.5}, "at most 1, not 1.5"),
+        ({"variant": "as-state"}, "did you mean as-stated"),
+        ({"parts": ["r00"]}, "a whole number of rates from 1 to 40, not '00'"),
+        ({"parts": ["r41"]}, "a whole number of rates from 1 to 40, not '41'"),
     ],
 )
 def test_what_cannot_be_done_is_refused(wrong: dict, message: str, tmp_path: Path):
@@ -259,7 +340,7 @@ def test_what_cannot_be_done_is_refused(wrong: dict, message: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("part", ["a", "c", "e", "l", "r02", "r20"])
+@pytest.mark.parametrize("part", ["a", "c", "e", "l", "r02", "r06", "r20", "r40"])
 def test_every_task_has_a_forecast(part: str, preset: str, tmp_path: Path):
     work = Reproduction([part], tmp_path, preset=preset)
     assert all(task.seconds > 0 for task in work.pipeline.tasks)

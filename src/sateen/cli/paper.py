@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LETTERS: Final = tuple("abcdefghil")
 _NETWORKS: Final = ("r02", "r03", "r04", "r08", "r12", "r16", "r20")
 _PARTS: Final = (*_LETTERS, "all", *_NETWORKS, "random", "guarantees")
+_SIZED: Final = re.compile("r[0-9]+")  # networks with so many rates
 _OF_GUARANTEES: Final = ("ep-gp", "svi-gp", "svi-bnn")
 _LEARNERS: Final = (*_OF_GUARANTEES, "sparse-vi", "default")
 _PRESETS: Final = ("fast", "faithful", "as-run")
@@ -30,12 +32,29 @@ _LONG: Final = 3600.0  # seconds, after which the command asks first
 
 def _parts(ctx: click.Context, argument: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Every part once, and `all` as its letters."""
+    sizes = {_size(part[1:]) for part in given if _SIZED.fullmatch(part)}
     for part in given:
-        if part not in _PARTS:
+        if part not in _PARTS and not _SIZED.fullmatch(part):
             hint = nearest(part, _PARTS) or f"there are {', '.join(_PARTS)}"
             raise click.BadParameter(f"the paper has no part {part!r}; {hint}")
-    wanted = {*given, *(_LETTERS if "all" in given else ())} - {"all"}
-    return tuple(part for part in _PARTS if part in wanted)
+    wanted = {*given, *(_LETTERS if "all" in given else ())}
+    letters, others = ([part for part in some if part in wanted] for some in (_LETTERS, ("random", "guarantees")))
+    return (*letters, *sorted(sizes), *others)
+
+
+def _rates(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """The parts of the random networks with the numbers of rates in `6,10`."""
+    return tuple(dict.fromkeys(_size(each) for each in text.split(","))) if text is not None else ()
+
+
+def _size(rates: str) -> str:
+    """The part of the random networks with so many rates."""
+    from sateen.paper.questions import network_part
+
+    try:
+        return network_part(rates)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _learners(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,6 +92,10 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.option("--preset", "presets", type=click.Choice(_PRESETS), multiple=True, default=["fast"], show_default=True,
               help="Settings of EP-GP, SVI-GP and SVI-BNN: ours, those of the paper's text (faithful) or those of its "
                    "authors' scripts (as-run). Several presets are compared in one table.")  # fmt: skip
+@click.option("--variant", type=click.Choice(["paper-data", "as-stated"]), default="paper-data", show_default=True,
+              help="as-stated: properties as the paper prints them, not those of its published figures.")  # fmt: skip
+@click.option("--rates", callback=_rates, metavar="R,...",
+              help="random: networks with so many rates each, 1 to 40, instead of the paper's.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), metavar="K",
               help="Training sets; by default 3 of a configuration, 1 of a network, 5 for guarantees.")  # fmt: skip
 @click.option("-l", "--learners", callback=_learners, multiple=True, metavar="NAME,...",
@@ -103,6 +126,8 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 def paper(
     parts: tuple[str, ...],
     presets: tuple[str, ...],
+    variant: str,
+    rates: tuple[str, ...],
     seeds: int | None,
     learners: tuple[str, ...],
     folder: str,
@@ -122,7 +147,7 @@ def paper(
     a b c d e f g h i l  its configurations: the table of errors, accuracies and widths, with curves and maps
     all                  all of these
     random               random networks with 2 to 20 parameters, three of each with three properties
-    r02 r03 r04 r08 ...  those with so many parameters
+    r02 r03 r04 r08 ...  those with so many parameters; any number is possible, as with random --rates 6
     guarantees           how wide bands with guarantees are, on configuration (a)
 
     Our table stands beside the published one, as text, JSON and LaTeX. Every data set, truth, fit and calibration is
@@ -132,11 +157,17 @@ def paper(
     sateen paper a b
     sateen paper all --seeds 5 -o tables
     sateen paper random --learners svi-gp,default --dry-run
+    sateen paper random --rates 6,10 -l default
+    sateen paper d e --variant as-stated
     sateen paper a --share 0.05 -o tried
     sateen paper a f --preset fast --preset as-run
     sateen paper a --learners default,my_package:MyLearner
     sateen paper guarantees -l svi-gp --runs 20,100 --seeds 2 -o figures
     """
+    if rates and "random" not in parts:
+        raise click.UsageError("--rates is for random: write sateen paper random --rates 6")
+    if rates:
+        parts = tuple(dict.fromkeys(each for part in parts for each in (rates if part == "random" else (part,))))
     learned = [part for part in parts if part != "guarantees"]
     guarantees = "guarantees" in parts
     of_guarantees = tuple(learner for learner in learners or _LEARNERS if learner in _OF_GUARANTEES)
@@ -164,6 +195,7 @@ def paper(
             first=seed,
             share=share,
             finished=finished,
+            variant=variant,
             workers=workers,
             progress=Bar(),
         )

@@ -49,14 +49,20 @@ _PROCESS_STEP: Final = 0.48
 _PROCESS_POWER: Final = 2.7
 _MOST_INDUCING: Final = 1000
 
+_SEARCH: Final = 0.006  # seconds of a search for networks, times the third power of their rates
 _PLAN: Final = 5.0  # fits: a plan makes some, to see how much a posterior errs
 LIFT_SECONDS: Final = 1.0
 _GUARANTEE: Final = 7.0  # a training for the figures about guarantees, with its calibrations, on one core
 
 
+def search_seconds(rates: int, cores: int) -> float:
+    """The search for three networks with so many rates; several run side by side."""
+    return (3.0 + _SEARCH * rates**3) / cores
+
+
 def run_seconds(question: Question, runs: int, cores: int) -> float:
     """So many runs of the question's model, shared by all cores."""
-    return _COMPILING.get(question.part, 2.0) + 1e-6 * runs * _RUN[_key(question)] * _CORES / cores
+    return _COMPILING.get(question.part, 2.0) + 1e-6 * runs * _timed(_RUN, question) * _CORES / cores
 
 
 def exact_seconds(question: Question) -> float:
@@ -85,9 +91,13 @@ def fit_seconds(question: Question, learner: str, cores: int) -> float:
         slower = float(min(question.train.points / _MOST_INDUCING, 1.0) ** _PROCESS_POWER)
         alone = _PROCESS_EPOCHS * batches * _PROCESS_STEP * slower
     else:
-        alone = 0.2 + _FIT.get(learner, _FIT["default"])[_key(question)] * question.share
+        alone = 0.2 + _timed(_FIT.get(learner, _FIT["default"]), question) * question.share
     return alone / cores
 
 
-def _key(question: Question) -> str:
-    return question.part if question.part != "random" else str(question.dimension)
+def _timed(seconds: Mapping[str, float], question: Question) -> float:
+    """What was measured for the question, or for the nearest number of rates; above all of these, it grows with it."""
+    if question.part != "random":
+        return seconds[question.part]
+    nearest = min(DIMENSIONS, key=lambda rates: abs(rates - question.dimension))
+    return seconds[str(nearest)] * max(question.dimension / DIMENSIONS[-1], 1.0)

@@ -1,8 +1,12 @@
 """What the paper asks: the functions that are learned, the designs of their data sets, and how their truth is found.
 
 A question has a name: a … i and l are the paper's configurations, in the reading that its published figures come from
-(`paper/cases/models.py`); r08/m2 is the second of the three random networks with eight rates. A configuration asks
-for one function, a network for three, which share all their runs.
+(`paper/cases/models.py`); d/as-stated is configuration (d) as the paper prints it, which has another name only where
+that is another question; r08/m2 is the second of the three random networks with eight rates. A configuration asks for
+one function, a network for three, which share all their runs.
+
+The networks of the paper's dimensions are known (NETWORKS). Those of any other number of rates are found by the same
+rule when they are needed (`paper/networks.py`), so their questions begin without a model.
 
 Training sets are numbered from 1 up. Sets with different numbers, and those of different questions, are independent of
 each other, of the test set, of the runs behind the truth and of those for calibrations.
@@ -10,6 +14,7 @@ each other, of the test set, of the runs behind the truth and of those for calib
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -17,15 +22,15 @@ from typing import Final, Literal, TypeAlias
 
 import sateen as st
 from sateen.paper.cases.configurations import CONFIGURATIONS, Design
-from sateen.paper.cases.models import unknown_name
-from sateen.paper.cases.random_ctmc import KINDS, property_of, random_network
+from sateen.paper.cases.models import VARIANTS, Variant, in_variant, unknown_name
+from sateen.paper.cases.random_ctmc import KINDS, network_designs, network_space, property_of, random_network
 from sateen.paper.published import DIMENSIONS
 from sateen.pipeline import stream_seed
 
 Set: TypeAlias = Literal["train", "test", "truth"]
 Role: TypeAlias = Set | Literal["held-out"]
-_RATES: Final = MappingProxyType({f"r{rates:02d}": rates for rates in DIMENSIONS})
-PARTS: Final = (*CONFIGURATIONS, *_RATES, "random")
+MOST_RATES: Final = 40  # of random networks: to find larger ones takes more than some minutes
+PARTS: Final = (*CONFIGURATIONS, *(f"r{rates:02d}" for rates in DIMENSIONS), "random")
 
 # Runs at each point behind the truth; None where it is computed.
 TRUTH_RUNS: Final[Mapping[str, int | None]] = MappingProxyType(
@@ -33,6 +38,8 @@ TRUTH_RUNS: Final[Mapping[str, int | None]] = MappingProxyType(
 )
 _FEWEST_TRUTH_RUNS: Final = 200  # of a part of the work that is done to try it
 _FEWEST_POINTS: Final = 4
+
+NETWORKS_OF_A_SIZE: Final = 3
 
 # The first three seeds from 1000 r + 1 on whose networks have an informative property of every kind, and the species
 # in those that `informative_properties` finds with the seed: Si and Sj of phi1, Si and Sj of phi2, and Si of phi3.
@@ -54,13 +61,14 @@ class Question:
     """Functions to learn from the same runs, each P(formula | θ) over the space, and the sizes of the data sets.
 
     `part` is the part of the paper that asks, a configuration or "random". `truth_runs` is None where the truth is
-    computed. `share` is 1, or the share of the points that are looked at when the work is only tried.
+    computed. `share` is 1, or the share of the points that are looked at when the work is only tried. Of a network that
+    is not found yet, the model and the formulas are None.
     """
 
     name: str
     part: str
-    model: st.Model
-    formulas: Mapping[str, st.Formula] = field(hash=False)
+    model: st.Model | None
+    formulas: Mapping[str, st.Formula | None] = field(hash=False)
     space: st.Space
     train: Design
     test: Design
@@ -71,6 +79,24 @@ class Question:
     def dimension(self) -> int:
         """How many parameters vary."""
         return self.space.dimension
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the paper's figures answer this question: those of a configuration are of its variant paper-data."""
+        return self.part == "random" or self.name == self.part
+
+    @property
+    def asked(self) -> tuple[st.Model, dict[str, st.Formula]]:
+        """The model, and the formula of each function; only of a network that is found."""
+        formulas = {name: formula for name, formula in self.formulas.items() if formula is not None}
+        if self.model is None or len(formulas) < len(self.formulas):
+            raise st.InputError(f"the network of {self.name} is not found yet")
+        return self.model, formulas
+
+    def found(self, seed: int, properties: Sequence[st.Formula]) -> Question:
+        """The question about the network that the seed draws, with its property of each kind."""
+        model = random_network(self.dimension, seed).model
+        return replace(self, model=model, formulas=dict(zip(self.formulas, properties, strict=True)))
 
     def tried(self, share: float) -> Question:
         """The same question with a share of the points, and of the runs behind the truth."""
@@ -95,9 +121,13 @@ class Question:
         return self._seed("runs", role, number)
 
     def content(self) -> dict[str, object]:
-        """All that decides what its runs are, as plain data; without the designs."""
-        formulas = {name: [str(formula), formula.end] for name, formula in self.formulas.items()}
-        return {"question": self.name, "model": str(self.model), "space": repr(self.space), "formulas": formulas}
+        """All that decides what its runs are, as plain data; without the designs. Of a network that is not found yet,
+        the search decides it."""
+        if self.model is None:
+            return {"question": self.name, "space": repr(self.space), "functions": list(self.formulas)}
+        model, asked = self.asked
+        formulas = {name: [str(formula), formula.end] for name, formula in asked.items()}
+        return {"question": self.name, "model": str(model), "space": repr(self.space), "formulas": formulas}
 
     def _fewer(self, design: Design, share: float) -> Design:
         if design.kind == "latin":
@@ -110,37 +140,61 @@ class Question:
         return stream_seed(number, "paper", self.name, role, what)
 
 
-def questions(parts: Sequence[str], share: float = 1.0) -> tuple[Question, ...]:
+def questions(parts: Sequence[str], share: float = 1.0, *, variant: str = "paper-data") -> tuple[Question, ...]:
     """What the parts of the paper ask, in its order: configurations by letter, networks by their number of rates as in
-    r08, and "random" for all networks.
+    r08, and "random" for those of the paper. Random networks are the same in both variants.
 
     >>> [question.name for question in questions(["c", "r02", "a"])]
     ['a', 'c', 'r02/m1', 'r02/m2', 'r02/m3']
     >>> len(questions(["random"]))
     21
+    >>> [question.name for question in questions(["a", "d", "r06"], variant="as-stated")]
+    ['a', 'd/as-stated', 'r06/m1', 'r06/m2', 'r06/m3']
     """
-    for part in parts:
-        if part not in PARTS:
-            raise unknown_name(f"the paper has no part {part!r}", part, PARTS)
-    asked = [_configuration(part) for part in CONFIGURATIONS if part in parts]
-    for part, rates in _RATES.items():
-        if part in parts or "random" in parts:
-            asked += [_network(rates, place) for place in range(len(NETWORKS[rates]))]
+    sizes = {rates for part in parts if (rates := _rates_of(part))} | {*(DIMENSIONS if "random" in parts else ())}
+    reading = in_variant({each: each for each in VARIANTS}, variant)
+    asked = [_configuration(part, reading) for part in CONFIGURATIONS if part in parts]
+    asked += [_network(rates, place) for rates in sorted(sizes) for place in range(NETWORKS_OF_A_SIZE)]
     return tuple(question.tried(share) for question in asked)
 
 
-def _configuration(name: str) -> Question:
-    asked = CONFIGURATIONS[name]
+def network_part(rates: str) -> str:
+    """The part for random networks with so many rates, a whole number as text.
+
+    >>> network_part("6"), network_part("12")
+    ('r06', 'r12')
+    """
+    number = int(rates) if re.fullmatch("[0-9]{1,4}", rates.strip()) else 0
+    if not 1 <= number <= MOST_RATES:
+        raise st.InputError(
+            f"random networks have a whole number of rates from 1 to {MOST_RATES}, not {rates!r}; write 6, or 6,10"
+        )
+    return f"r{number:02d}"
+
+
+def _rates_of(part: str) -> int | None:
+    """The number of rates that a part such as r08 names; None of other parts, and an unknown one is refused."""
+    if part not in PARTS and not re.fullmatch("r[0-9]+", part):
+        raise unknown_name(f"the paper has no part {part!r}", part, PARTS)
+    return int(network_part(part[1:])[1:]) if part[1:].isdigit() else None
+
+
+def _configuration(name: str, variant: Variant) -> Question:
+    usual = CONFIGURATIONS[name]
+    asked = usual.variant(variant)
+    known = name if (asked.formula, asked.space) == (usual.formula, usual.space) else f"{name}/{variant}"
     runs = TRUTH_RUNS[asked.case]
-    return Question(name, name, asked.model, {name: asked.formula}, asked.space, asked.train, asked.test, runs)
+    return Question(known, name, asked.model, {known: asked.formula}, asked.space, asked.train, asked.test, runs)
 
 
 def _network(rates: int, place: int) -> Question:
+    """A network of the paper's dimensions, or the outline of one that is not found yet."""
+    name, runs = f"r{rates:02d}/m{place + 1}", TRUTH_RUNS["random"]
+    space, designs = network_space(rates), network_designs(rates)
+    outline = Question(name, "random", None, {f"{name}/{kind}": None for kind in KINDS}, space, *designs, runs)
+    if rates not in NETWORKS:
+        return outline
     seed, *numbers = NETWORKS[rates][place]
-    species = [f"S{number}" for number in numbers]
-    network = random_network(rates, seed)
-    name = f"r{rates:02d}/m{place + 1}"
-    pairs = zip(KINDS, (species[0:2], species[2:4], species[4:]), strict=True)
-    formulas = {f"{name}/{kind}": property_of(kind, *some) for kind, some in pairs}
-    runs = TRUTH_RUNS["random"]
-    return Question(name, "random", network.model, formulas, network.space, network.train, network.test, runs)
+    one, other, third, fourth, fifth = (f"S{number}" for number in numbers)
+    pairs = zip(KINDS, ((one, other), (third, fourth), (fifth,)), strict=True)
+    return outline.found(seed, [property_of(kind, *some) for kind, some in pairs])

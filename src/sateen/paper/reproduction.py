@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import sateen as st
+from sateen.paper.networks import Found, search_task
 from sateen.paper.presets import ALL_LEARNERS, FAST, label, learners_under
-from sateen.paper.published import DIMENSIONS, METHODS, RANDOM, TABLE_1
+from sateen.paper.published import METHODS, RANDOM, TABLE_1
 from sateen.paper.questions import Question, questions
 from sateen.paper.rows import Fit, Lift, Row, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
@@ -113,7 +114,8 @@ class Findings:
         }
 
     def _tables(self) -> list[Table]:
-        tables = configuration_tables(self.rows, self.labels, self.lifts) if self.rows else []
+        variant = str(self.about["variant"])
+        tables = configuration_tables(self.rows, self.labels, self.lifts, variant) if self.rows else []
         return [*tables, *(random_tables(self.dimensions) if self.dimensions else [])]
 
     def _tried(self) -> list[str]:
@@ -127,8 +129,9 @@ class Reproduction(PaperRun):
     A learner is one of the paper's, "sparse-vi", "default", or any that `st.learn` knows by name, such as
     "my_package:MyLearner". `seeds` is the number of training sets; without it three of a configuration, and one of each
     random network, whose data sets are nine for each number of rates. They are numbered from `first` on. With a `share`
-    below 1 only as many of the points are looked at, to try it. With `finished` nothing is computed: the tables have
-    what the folder has.
+    below 1 only as many of the points are looked at, to try it. The `variant` is "paper-data", what the published
+    figures come from, or "as-stated", the properties as the paper prints them; where both are the same, so are all
+    tasks. With `finished` nothing is computed: the tables have what the folder has.
     """
 
     def __init__(
@@ -141,6 +144,7 @@ class Reproduction(PaperRun):
         seeds: int | None = None,
         first: int = 1,
         share: float = 1.0,
+        variant: str = "paper-data",
         finished: bool = False,
         workers: int | None = None,
         progress: Progress = SILENT,
@@ -154,10 +158,10 @@ class Reproduction(PaperRun):
             st.make_learner(learner)  # an unknown one is refused now
         asked_for = (*(learner for learner in ALL_LEARNERS if learner in learners), *others)
         self.learners = learners_under(presets, asked_for)
-        self.presets, self.seeds, self.first, self.share = presets, seeds, first, share
+        self.presets, self.seeds, self.first, self.share, self.variant = presets, seeds, first, share, variant
         asked = {"parts": tuple(parts), "preset": presets, "seeds": seeds, "first": first, "share": share}
-        super().__init__(folder, workers, progress, learners=asked_for, **asked)
-        self.questions, self.finished = questions(parts, share), finished
+        super().__init__(folder, workers, progress, learners=asked_for, variant=variant, **asked)
+        self.questions, self.finished = questions(parts, share, variant=variant), finished
 
     def numbers(self, question: Question) -> range:
         """The numbers of the training sets of a question."""
@@ -165,10 +169,23 @@ class Reproduction(PaperRun):
         return range(self.first, self.first + count)
 
     @cached_property
+    def searches(self) -> Mapping[int, Task[Found]]:
+        """The searches for networks, by their number of rates, where they are not known."""
+        sizes = dict.fromkeys(question.dimension for question in self.questions if question.model is None)
+        return {rates: search_task(self.folder, rates, self.cores) for rates in sizes}
+
+    @cached_property
     def by_question(self) -> Mapping[str, QuestionTasks]:
         """The tasks of each question."""
         every = {
-            question.name: question_tasks(self.folder, question, self.numbers(question), self.learners, self.cores)
+            question.name: question_tasks(
+                self.folder,
+                question,
+                self.numbers(question),
+                self.learners,
+                self.cores,
+                self.searches[question.dimension] if question.model is None else None,
+            )
             for question in self.questions
         }
         if not self.finished:
@@ -182,8 +199,8 @@ class Reproduction(PaperRun):
     def stages(self) -> Mapping[str, Sequence[Task[object]]]:
         """All tasks by what is done, in the order in which they run.
 
-        First come all data and truths, each computed by all processors; then the fits, and the plans of calibrations,
-        side by side; then the runs for calibrations, and these.
+        First come the searches for networks, then all data and truths, each computed by all processors; then the fits,
+        and the plans of calibrations, side by side; then the runs for calibrations, and these.
         """
         every = self.by_question.values()
         fits = {
@@ -191,6 +208,7 @@ class Reproduction(PaperRun):
             for learner in self.learners
         }
         return {
+            "search for networks": [*self.searches.values()],
             "runs for data sets": [task for each in every for task in (*each.train, each.test)],
             "the truth": [each.truth for each in every],
             **fits,
@@ -224,7 +242,7 @@ class Reproduction(PaperRun):
             if tasks.question.part != "random" and tasks.question.dimension <= 2:
                 figure = _learned(tasks, self.first)
                 if figure is not None:
-                    drawn[f"paper-{tasks.question.part}"] = figure
+                    drawn[f"paper-{tasks.question.name.replace('/', '-')}"] = figure
         if findings.dimensions:
             drawn["paper-random"] = _by_dimension(findings.dimensions)
         return self.save(drawn, suffix)
@@ -236,7 +254,8 @@ class Reproduction(PaperRun):
         for tasks in self.by_question.values():
             part = tasks.question.part
             if part != "random":
-                rows += [row(part, learner, *_fits([tasks], learner)) for learner in self._fitted([tasks])]
+                compared, learners = tasks.question.is_published, self._fitted([tasks])
+                rows += [row(part, each, *_fits([tasks], each), compared=compared) for each in learners]
                 labels[part] = _labels(tasks)
                 if tasks.lift:
                     lifts[part] = tasks.lift.value()
@@ -244,7 +263,7 @@ class Reproduction(PaperRun):
 
     def _by_dimension(self) -> Iterator[Row]:
         networks = [each for each in self.by_question.values() if each.question.part == "random"]
-        for rates in DIMENSIONS:
+        for rates in dict.fromkeys(each.question.dimension for each in networks):
             some = [each for each in networks if each.question.dimension == rates]
             for learner in self._fitted(some):
                 yield row(str(rates), learner, *_fits(some, learner))
@@ -258,6 +277,7 @@ class Reproduction(PaperRun):
         counts = {question.part: len(self.numbers(question)) for question in self.questions}
         return {
             "presets": list(self.presets),
+            "variant": self.variant,
             "learners": list(self.learners),
             "training_sets": counts,
             "first": self.first,
@@ -281,7 +301,7 @@ def _labels(tasks: QuestionTasks) -> Labels:
     noise = float(np.sqrt(np.mean(f * (1 - f) / test.trials)))
     error = 0.0 if question.truth_runs is None else float(np.sqrt(np.mean(f * (1 - f) / question.truth_runs)))
     of_f = itself.accuracy, itself.wilson_accuracy
-    widths = itself.smc_width, TABLE_1[question.part].test_width
+    widths = itself.smc_width, TABLE_1[question.part].test_width if question.is_published else None
     return Labels(question.part, noise, *of_f, *widths, question.truth_runs, error)
 
 
@@ -295,7 +315,8 @@ def _learned(tasks: QuestionTasks, number: int) -> Figure | None:
         return None
     ((function, test),) = tasks.test.value().items()
     truth = tasks.truth.value()[function]
-    title = f"Configuration ({tasks.question.part}), training set {number}"
+    reading = "" if tasks.question.is_published else " as the paper states it"
+    title = f"Configuration ({tasks.question.part}){reading}, training set {number}"
     if tasks.question.dimension == 2:
         return maps(title, predictions, test.points, truth)
     chosen = np.unique(np.linspace(0, len(test) - 1, min(_SHOWN, len(test))).round().astype(int))
@@ -315,7 +336,8 @@ def _by_dimension(rows: tuple[Row, ...]) -> Figure:
             value = scale * each.figures[name], None if half is None else scale * half
             ours[panel].setdefault(label(each.learner), {})[rates] = value
         reference.setdefault(rates, (each.figures["smc_width"], None))
-    return scores_by_dimension(ours, _published(), reference=reference)
+    title = "Random networks; those of the paper by the arrays behind its figure, for the text has no numbers"
+    return scores_by_dimension(ours, _published(), reference=reference, title=title)
 
 
 def _published() -> Mapping[str, Mapping[str, Mapping[int, tuple[float, None]]]]:

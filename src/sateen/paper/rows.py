@@ -80,7 +80,8 @@ class Row:
     The part is a configuration, or the number of rates of random networks. Then the means are over their data sets, and
     `halves` are the half-widths of the means' 95 % intervals; of a configuration, the times are the shortest. Our
     default, and learners of other packages, stand beside the best of the paper's three, each figure by itself; sparse
-    VI, which the paper discusses but does not measure, beside nothing. `refused` is why the learner cannot learn.
+    VI, which the paper discusses but does not measure, beside nothing. Nothing is published of a question that the
+    paper's figures do not answer. `refused` is why the learner cannot learn.
     """
 
     part: str
@@ -119,8 +120,8 @@ _OF_SCORE: Final = (
 _TIMES: Final = ("seconds", "evaluation")
 
 
-def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
-    """The row of a part and a learner, over all data sets and trainings."""
+def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "", *, compared: bool = True) -> Row:
+    """The row of a part and a learner, over all data sets and trainings; `compared` with what the paper published."""
     columns = {name: [getattr(fit.score, name) for fit in fits] for name in _OF_SCORE}
     columns |= {name: [getattr(fit, name) for fit in fits] for name in _TIMES}
     columns = {name: values for name, values in columns.items() if values and None not in values}  # that all fits have
@@ -128,13 +129,13 @@ def row(part: str, learner: str, fits: Sequence[Fit], refused: str = "") -> Row:
         known, halves = TABLE_1[part].figures, {}
         figures = {name: (min if name in _TIMES else fmean)(values) for name, values in columns.items()}
     else:
-        known = {method: RANDOM[method][int(part)] for method in METHODS}
+        known = {method: RANDOM[method].get(int(part), Figures()) for method in METHODS}
         figures = {name: fmean(values) for name, values in columns.items()}
         halves = {name: half_width(values) for name, values in columns.items()}
     method = method_of(learner)
     published = known[method] if method else Figures() if learner == SPARSE_VI else best_published(known)
     kinds = tuple(dict.fromkeys(fit.kind for fit in fits))
-    return Row(part, learner, len(fits), kinds, figures, published, refused, halves)
+    return Row(part, learner, len(fits), kinds, figures, published if compared else Figures(), refused, halves)
 
 
 def best_published(known: Mapping[Method, Figures]) -> Figures:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from sateen.paper.presets import FAST, PRESETS, SPARSE_VI, label, method_of, preset_of
+from sateen.paper.presets import FAST, PRESETS, label, method_of, preset_of
+from sateen.paper.published import DIMENSIONS, RANDOM_SOURCE, Figures
 from sateen.paper.rows import Lift, Row
 
 Cells: TypeAlias = tuple[str, ...]
@@ -38,6 +39,7 @@ _NEARLY: Final = (
     "Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it."
 )
 _UNITS: Final = "RMSE in hundredths, Acc and coverage in percent"
+_LARGEST_EP: Final = 4  # rates for which the paper's EP-GP was run
 _WORSE: Final = "* worse than the paper's, in the digits that it prints."
 
 
@@ -101,11 +103,14 @@ class Table:
         return "\n".join([*lines, r"    \bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def configuration_tables(rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift]) -> list[Table]:
+def configuration_tables(
+    rows: Sequence[Row], labels: Mapping[str, Labels], lifts: Mapping[str, Lift], variant: str = "paper-data"
+) -> list[Table]:
     """The table of the configurations, with notes below it, and that of the lift if it was calibrated."""
     parts = list(dict.fromkeys(row.part for row in rows))
     cells = tuple(cell for part in parts for cell in _part(part, rows, labels.get(part)))
-    return [Table(_HEAD, cells, tuple(_notes(rows, labels))), *_preset_tables(rows), *_lift_tables(lifts)]
+    notes = (*_reading(rows, variant), *_notes(rows, labels))
+    return [Table(_HEAD, cells, notes), *_preset_tables(rows), *_lift_tables(lifts)]
 
 
 def random_tables(rows: Sequence[Row]) -> list[Table]:
@@ -116,7 +121,7 @@ def random_tables(rows: Sequence[Row]) -> list[Table]:
         "SMC is the mean width of the 95 % intervals of the test frequencies.",
         *_best(rows),
         _NEARLY,
-        "The paper's hours are those of an A100.",
+        *_source(rows),
     ]
     notes += [_WORSE] if any(row.worse for row in rows) else []
     notes += _refusals(rows)
@@ -162,7 +167,7 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield f"{_UNITS}; means over {over} {sets}, the shortest of the times."
     yield from _best(rows)
     yield _NEARLY
-    yield "Training times are CPU seconds. A network is compiled in its first fit of a process, which takes some seconds."
+    yield "Training times are CPU seconds; the first network of a process is compiled, which takes some of them."
     yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;"
     yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
     if any(row.worse for row in rows):
@@ -174,9 +179,32 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield from _refusals(rows)
 
 
+def _reading(rows: Sequence[Row], variant: str) -> Iterator[str]:
+    """Which variant the configurations are read in, and what the published figures are of."""
+    if variant == "paper-data":
+        yield "Variant paper-data: the properties that the published figures come from."
+        return
+    others = ", ".join(dict.fromkeys(row.part for row in rows if row.published == Figures()))
+    yield f"Variant {variant}: the properties as the paper prints them; the published figures are of paper-data."
+    if others:
+        yield f"For {others} these are other properties, so nothing is compared; a, b and c have the same in both."
+
+
+def _source(rows: Sequence[Row]) -> Iterator[str]:
+    """Where the paper's figures for random networks come from, and why some are missing."""
+    if any(row.published != Figures() for row in rows):
+        yield "The paper's are of its own networks. No text has the numbers of its figure; they are the means over nine"
+        yield f"data sets of the arrays that the authors draw ({RANDOM_SOURCE}), with hours on an A100."
+    if any(row.learner == "ep-gp" and int(row.part) > _LARGEST_EP for row in rows):
+        yield f"The paper's EP-GP could not be run for more than {_LARGEST_EP} rates."
+    sizes = dict.fromkeys(row.part for row in rows if int(row.part) not in DIMENSIONS)
+    if sizes:
+        yield f"The paper has no networks with {' or '.join(sizes)} rates."
+
+
 def _best(rows: Sequence[Row]) -> Iterator[str]:
-    others = (row.learner for row in rows if not method_of(row.learner) and row.learner != SPARSE_VI)
-    names = dict.fromkeys(map(label, others))
+    compared = [row.learner for row in rows if row.published != Figures()]
+    names = dict.fromkeys(label(learner) for learner in compared if not method_of(learner))
     if names:
         yield f"For {', '.join(names)} the paper's figure is the best of its three methods, each figure by itself."
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 import sateen as st
 from sateen.paper.forecast import LIFT_SECONDS, exact_seconds, fit_seconds, plan_seconds, run_seconds
+from sateen.paper.networks import Found, with_network
 from sateen.paper.presets import OURS
 from sateen.paper.questions import Question, Set
 from sateen.paper.rows import Fit, Lift
@@ -58,13 +59,19 @@ class QuestionTasks:
 
 
 def question_tasks(
-    folder: ResultFolder, question: Question, numbers: Sequence[int], learners: Sequence[str], cores: int
+    folder: ResultFolder,
+    question: Question,
+    numbers: Sequence[int],
+    learners: Sequence[str],
+    cores: int,
+    search: Task[Found] | None = None,
 ) -> QuestionTasks:
-    """The tasks of a question for some learners, and for training sets with these numbers.
+    """The tasks of a question for some learners, and for training sets with these numbers; `search` finds its network
+    if that is not known.
 
     The lift is calibrated for configurations, after what our default has learned from the first training set.
     """
-    maker = _Maker(folder, question, cores)
+    maker = _Maker(folder, question, cores, search)
     train = {number: maker.observed("train", number) for number in numbers}
     test = maker.observed("test")
     truth = maker.exact() if question.truth_runs is None else maker.estimated()
@@ -82,11 +89,12 @@ def question_tasks(
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes the tasks of a question in a folder, for so many cores."""
+    """Makes the tasks of a question in a folder, for so many cores; `search` finds its network."""
 
     folder: ResultFolder
     question: Question
     cores: int
+    search: Task[Found] | None = None
 
     def observed(self, role: Set, number: int = 0) -> Task[Sets]:
         """The observations of a set, for every function of the question."""
@@ -99,10 +107,11 @@ class _Maker:
     def exact(self) -> Task[Truth]:
         """The probability at the test points, computed."""
         question = self.question
-        ((name, formula),) = question.formulas.items()
+        model, formulas = question.asked
+        ((name, formula),) = formulas.items()
 
         def make(context: RunContext) -> Save:
-            probability = st.exact(question.model, formula, question.points("test")).tolist()
+            probability = st.exact(model, formula, question.points("test")).tolist()
             return lambda file: write_checksummed(file, {"probability": probability})
 
         return folder_task(
@@ -265,6 +274,7 @@ class _Maker:
             {**question.content(), "design": asdict(design), "runs": runs},
             make,
             read=read,
+            needs=[self.search] if self.search else [],
             suffix=_ARRAYS,
             extra=list(self._suffixes.values())[1:],
             stage="the truth" if role == "truth" else "runs for data sets",
@@ -273,10 +283,10 @@ class _Maker:
         )
 
     def _observe(self, points: st.Points, runs: int, seed: int, context: RunContext) -> Sets:
-        question = self.question
+        model, formulas = with_network(self.question, self.search).asked
         return st.observe(
-            question.model,
-            dict(question.formulas),
+            model,
+            formulas,
             points,
             runs,
             seed=seed,

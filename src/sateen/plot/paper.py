@@ -144,7 +144,11 @@ def maps(title: str, predictions: Mapping[str, Prediction], test: Points, truth:
 
 
 def scores_by_dimension(
-    ours: Mapping[str, Mapping[str, Series]], published: Mapping[str, Mapping[str, Series]], *, reference: Series
+    ours: Mapping[str, Mapping[str, Series]],
+    published: Mapping[str, Mapping[str, Series]],
+    *,
+    reference: Series,
+    title: str,
 ) -> Figure:
     """Acc, RMSE, Unc and training time by the number of parameters, ours in lines, the paper's in dashes.
 
@@ -157,7 +161,7 @@ def scores_by_dimension(
     order = sorted({parameters for panel in every for series in panel.values() for parameters in series})
     others = [learner for learner in ours["rmse"] if learner not in _LEARNERS]
     looks = {**_LEARNERS, **{other: _OTHERS[at % len(_OTHERS)] for at, other in enumerate(others)}}
-    for axes, (panel, title) in zip(panels, _PANELS.items(), strict=True):
+    for axes, (panel, heading) in zip(panels, _PANELS.items(), strict=True):
         for place, (learner, series) in enumerate(ours[panel].items()):
             shift = _SHIFT * (place - (len(ours[panel]) - 1) / 2)
             _draw_series(axes, series, _places(series, order) + shift, learner, *looks[learner])
@@ -168,7 +172,7 @@ def scores_by_dimension(
             label = "intervals of the test frequencies (SMC)"
             axes.plot(_places(reference, order), mean, color="#000000", linestyle=":", linewidth=1.2, label=label)
         dress(axes, grid="y")
-        title_panel(axes, title)
+        title_panel(axes, heading)
         axes.set_xticks(range(len(order)), [str(parameters) for parameters in order])
         if panel == "hours":
             axes.set_yscale("log")
@@ -178,6 +182,7 @@ def scores_by_dimension(
     for axes in panels[2:]:
         axes.set_xlabel("parameters", fontsize=FONT_SIZE)
     legend_below(figure, columns=4, size=SMALL_FONT_SIZE + 1)
+    figure.suptitle(title, fontsize=FONT_SIZE, x=0.01, ha="left")
     return figure
 
 

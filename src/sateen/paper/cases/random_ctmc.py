@@ -23,9 +23,9 @@ found after finitely many steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import count, permutations
 from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -70,12 +70,22 @@ class RandomNetwork:
     @property
     def train(self) -> Design:
         """5000 points for each dimension, with 10 runs each."""
-        return Design("latin", 5000 * self.space.dimension, 10)
+        return network_designs(self.space.dimension)[0]
 
     @property
     def test(self) -> Design:
         """100 points for each dimension, with 1000 runs each."""
-        return Design("latin", 100 * self.space.dimension, 1000)
+        return network_designs(self.space.dimension)[1]
+
+
+def network_space(reactions: int) -> st.Space:
+    """The space of the rate constants of a network with so many reactions."""
+    return st.Space({f"k{place}": RATES for place in range(1, reactions + 1)})
+
+
+def network_designs(reactions: int) -> tuple[Design, Design]:
+    """The designs of its training and test sets."""
+    return Design("latin", 5000 * reactions, 10), Design("latin", 100 * reactions, 1000)
 
 
 def random_network(reactions: int, seed: int) -> RandomNetwork:
@@ -101,8 +111,7 @@ def random_network(reactions: int, seed: int) -> RandomNetwork:
     for kind in KINDS:
         one, other = generator.choice(len(model.species), size=2, replace=False)
         properties.append(property_of(kind, model.species[one], model.species[other]))
-    space = st.Space({f"k{place}": RATES for place in range(1, reactions + 1)})
-    return RandomNetwork(model, tuple(properties), space)
+    return RandomNetwork(model, tuple(properties), network_space(reactions))
 
 
 def propose(reactions: int, generator: np.random.Generator) -> tuple[Reaction, ...]:
@@ -242,13 +251,33 @@ class Observe(Protocol):
 
 def reference_counts(model: st.Model, formula: st.Formula, points: st.Points, *, runs: int, seed: int) -> IntArray:
     """An Observe that runs the reference simulator: exact, but slow. Undecided runs are not counted as satisfied."""
-    seeds = np.random.default_rng(seed).integers(2**63, size=(len(points), runs)).tolist()
-    counts = np.zeros(len(points), dtype=np.int64)
-    for place, theta in enumerate(points):
-        for run_seed in seeds[place]:
-            path = st.simulate(model, theta, until=formula.horizon, seed=run_seed, max_events=MAX_EVENTS)
-            counts[place] += st.monitor(formula, path) is st.Verdict.TRUE
+    return _satisfied(formula, _reference_paths(model, formula, points, runs, seed))
+
+
+def counts_on_shared_paths() -> Observe:
+    """An Observe of one network that counts what `reference_counts` does, but simulates the paths only once and not for
+    every formula."""
+    paths: list[list[st.Path]] = []
+
+    def counts(model: st.Model, formula: st.Formula, points: st.Points, *, runs: int, seed: int) -> IntArray:
+        if not paths:
+            paths.extend(_reference_paths(model, formula, points, runs, seed))
+        return _satisfied(formula, paths)
+
     return counts
+
+
+def _reference_paths(
+    model: st.Model, formula: st.Formula, points: st.Points, runs: int, seed: int
+) -> Iterator[list[st.Path]]:
+    """So many paths of the reference simulator for each point, up to the formula's horizon."""
+    seeds = np.random.default_rng(seed).integers(2**63, size=(len(points), runs)).tolist()
+    for theta, some in zip(points, seeds, strict=True):
+        yield [st.simulate(model, theta, until=formula.horizon, seed=each, max_events=MAX_EVENTS) for each in some]
+
+
+def _satisfied(formula: st.Formula, paths: Iterable[list[st.Path]]) -> IntArray:
+    return np.array([sum(st.monitor(formula, path) is st.Verdict.TRUE for path in some) for some in paths])
 
 
 def informative(network: RandomNetwork, formula: st.Formula, seed: int, *, observe: Observe = reference_counts) -> bool:
@@ -277,3 +306,13 @@ def informative_properties(
         return next((each for each in shuffled if informative(network, each, seed, observe=observe)), None)
 
     return tuple(map(first, KINDS))
+
+
+def informative_networks(reactions: int) -> Iterator[tuple[int, tuple[st.Formula, ...]]]:
+    """The networks with so many reactions that have an informative property of every kind, each by its seed and these
+    properties, in the order of the seeds from 1000 · reactions + 1 on. A search with the reference simulator."""
+    for seed in count(1000 * reactions + 1):
+        kept = informative_properties(random_network(reactions, seed), seed, observe=counts_on_shared_paths())
+        properties = tuple(formula for formula in kept if formula is not None)
+        if len(properties) == len(KINDS):
+            yield seed, properties
