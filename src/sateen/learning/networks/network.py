@@ -32,7 +32,7 @@ Array: TypeAlias = Any  # of JAX, traced or not
 
 _LOG_TWO_PI: Final = float(np.log(2 * np.pi))
 _FEW_ROWS: Final = 64  # are not worth a large block
-_INSTALL: Final = {"gpu": ": pip install 'sateen[gpu]' for one of NVIDIA's"}
+_INSTALL: Final = {"gpu": " with  pip install 'jax[cuda13]', or in a clone  pip install '.[gpu]'"}
 _FIRST_OUTPUT: Final = 0.1  # of its usual size, so that training begins with g near a constant
 
 
