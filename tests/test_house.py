@@ -62,10 +62,11 @@ SEEN_BY: Final = {
     },
 }
 SEES_ALL: Final = {""}  # only the files at the root see the whole house
-# The networks, and the paper's SVI-GP, which is trained as they are.
+# The networks, and the paper's SVI-GP, which is trained as they are; and what SVI-GP does on a GPU.
 NETWORK_FILES: Final = ("learning/networks/", "learning/gp/faithful")
+GPU_FILES: Final = (*NETWORK_FILES, "learning/gp/accelerated")
 LIBRARY_HOMES: Final = {
-    "jax": NETWORK_FILES,
+    "jax": GPU_FILES,
     "optax": NETWORK_FILES,
     "numba": ("engine/",),
     "llvmlite": ("engine/",),

@@ -16,7 +16,8 @@ from sateen.core.space import Space
 from sateen.learning.gp.kernels import Kernel
 from sateen.learning.gp.recipes import SVIGP
 from sateen.learning.gp.sparse import Basis, choose_inducing
-from sateen.learning.gp.variational import Natural, Sites, Stream, by_batches, by_passes, converge, elbo_slopes
+from sateen.learning.gp.streaming import Natural, Stream, by_batches, by_passes
+from sateen.learning.gp.variational import Sites, converge, elbo_slopes
 from sateen.learning.inputs import inputs_of, sample_of
 from sateen.learning.likelihood import Counts
 

@@ -26,12 +26,10 @@ from sateen.learning.settings import Link
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Triple: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 _HALF_LOG_TWO_PI: Final = 0.9189385332046727
-_NODES: Final = (
-    16  # for the mean of ln L under a narrow normal, which is smooth on the scale of 1 however many the runs
-)
-_WIDE_NODES: Final = 32
-_CENSORED_NODES: Final = 64  # for a censored row, where ln L bends at both ends of [k, k + u]
-_WIDE: Final = 1.0  # variance
+# For the mean of ln L under a narrow normal, which is smooth on the scale of 1 however many the runs; under a wide one;
+# and for a censored row, where ln L bends at both ends of [k, k + u].
+NODES: Final = (16, 32, 64)
+WIDE: Final = 1.0  # variance
 _TILTED_NODES: Final = (24, 48, 128, 256)  # the last for censored rows too
 _TILTED_BOUNDS: Final = (0.1, 1.0, 16.0)  # between them: variances of the cavity
 _CHUNK: Final = 1 << 17  # values of g at once
@@ -154,9 +152,9 @@ class Counts:
     def expected(self, mean: FloatArray, variance: FloatArray) -> Triple:
         """The means of ln L and of its first two derivatives, under a normal latent value for each row."""
         result: Triple = (np.empty(len(self)), np.empty(len(self)), np.empty(len(self)))
-        censored, wide = self.undecided > 0, variance > _WIDE
-        groups = {_NODES: ~censored & ~wide, _WIDE_NODES: ~censored & wide, _CENSORED_NODES: censored}
-        for count, group in groups.items():
+        censored, wide = self.undecided > 0, variance > WIDE
+        groups = ~censored & ~wide, ~censored & wide, censored
+        for count, group in zip(NODES, groups, strict=True):
             rows = np.flatnonzero(group)
             nodes, weights = normal_nodes(count)
             step = max(1, _CHUNK // count)

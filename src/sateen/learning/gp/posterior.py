@@ -18,6 +18,7 @@ from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
 from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
+from sateen.learning.gp.recipes import SVIGP
 from sateen.learning.likelihood import inverse_link, normal_nodes
 from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.settings import Link
@@ -75,7 +76,7 @@ class GPPosterior(LearnedPosterior):
         object.__setattr__(self, "_weights", read_only(np.ascontiguousarray(solved[:, 0])))
         object.__setattr__(self, "_forms", read_only(np.asfortranarray(forms)))
         object.__setattr__(self, "_signs", read_only(signs))
-        if not np.isfinite(self.latent(self.points[:1])).all():
+        if not np.isfinite(self._latent(self.points[:1])).all():
             raise InputError("the mean and the spread of the inducing values are no finite function")
 
     def _check_shapes(self) -> None:
@@ -93,6 +94,15 @@ class GPPosterior(LearnedPosterior):
 
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of g at unit inputs."""
+        if not isinstance(self.recipe, SVIGP) or self.recipe.device == "cpu":
+            return self._latent(unit)
+        from sateen.learning.gp.accelerated import forms_at
+
+        forms = self.points, self._weights, self._forms, self._signs
+        change, known = forms_at(self.kernel, *forms, unit, self.recipe.device)
+        return self.offset + change, np.maximum(self.kernel.diagonal - known, 0.0)
+
+    def _latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, variance = np.empty(len(unit)), np.empty(len(unit))
         for start in range(0, len(unit), _CACHED):
             rows = slice(start, start + _CACHED)

@@ -177,9 +177,8 @@ def prior_of(
 ) -> Prior:
     """As `fit_prior`, with the kernel that a search finds."""
     name = type(recipe).__name__
-    kept = Checkpoint.of(
-        checkpoint, name, asdict(recipe), observations.fingerprint, list(observations.relevant), int(seed)
-    )
+    settings = {setting: value for setting, value in asdict(recipe).items() if setting != "device"}
+    kept = Checkpoint.of(checkpoint, name, settings, observations.fingerprint, list(observations.relevant), int(seed))
     unseen = _unseen(observations, recipe, seed)
     if (stored := kept.read()) is not None:
         content, arrays = stored

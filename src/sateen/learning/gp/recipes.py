@@ -104,6 +104,9 @@ class SVIGP(Recipe):
     parameter. At most 4,000 points are used for that, all of them with `hyperparameters="joint"`. With `split` all that
     is learned from a random share of the points, and the posterior from the others, so that `kl()` means something.
 
+    With `device="cpu"` NumPy does all of the work. With "gpu", or "auto" for the best device that JAX finds, JAX reads
+    the rows, where they are more than 4,000, and predicts, in double precision.
+
     >>> SVIGP(batch=-5)
     Traceback (most recent call last):
         ...
@@ -125,6 +128,7 @@ class SVIGP(Recipe):
     variance: float | None = None
     hyperparameters: Hyperparameters = "subset"
     split: float | None = None
+    device: Device = "cpu"
 
     def __post_init__(self) -> None:
         _check_prior(self)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,9 +21,11 @@ from sateen.learning.gp.posterior import GPPosterior
 from sateen.learning.gp.prior import Inferred, Prior, check_memory, fit_prior, fixed, inducing_among
 from sateen.learning.gp.recipes import SVIGP
 from sateen.learning.gp.sparse import Basis, Whitened, choose_inducing, inducing_for
-from sateen.learning.gp.variational import Sites, Stream, by_batches, by_passes, converge, evaluate_elbo, objective_of
+from sateen.learning.gp.streaming import Stream, by_batches, by_passes, by_steps
+from sateen.learning.gp.variational import Sites, Variational, converge, evaluate_elbo, objective_of
 from sateen.learning.inputs import Sample, check_task, sample_of
 from sateen.learning.likelihood import Counts
+from sateen.learning.settings import Device
 
 _AT_ONCE: Final = 2e8  # bytes of features that are kept in memory; more are recomputed, block by block, in every pass
 _JOINT: Final = 4e9  # bytes that learning the kernel from all rows may take
@@ -41,6 +45,22 @@ def fit(
     recipe: SVIGP, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
 ) -> GPPosterior:
     """As `SVIGP.fit`."""
+    with _arithmetic(recipe.device):
+        return _fitted(recipe, observations, seed, progress, checkpoint)
+
+
+def _arithmetic(device: Device) -> AbstractContextManager[None]:
+    """JAX's on the device, which must be there; or none, where NumPy does the work and JAX is not even loaded."""
+    if device == "cpu":
+        return nullcontext()
+    from sateen.learning.networks.network import arithmetic
+
+    return arithmetic(device, "float64")
+
+
+def _fitted(
+    recipe: SVIGP, observations: Observations, seed: int, progress: Progress, checkpoint: File | None
+) -> GPPosterior:
     began = time.perf_counter()
     check_task(observations, seed)
     joint = recipe.hyperparameters == "joint"
@@ -77,12 +97,13 @@ def fit(
 
 def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: int, progress: Progress) -> Inferred:
     """The belief about w, by the way that suits the number of rows."""
-    counts = Counts.of(sample, recipe.link)
+    data = _stream(recipe, basis, sample)
+    notes = (data.note,) if data.by else ()
     if recipe.batch is not None:
-        data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _BATCH_PASSES
+        passes = recipe.passes or _BATCH_PASSES
         with working(progress, "SVIGP: posterior", (passes + 1) * len(sample), "points"):
             done = by_batches(data, recipe.batch, passes, stream(seed, "batches"), progress.advance)
-        return Inferred(done.q, done.values, _restless(done.shift), done.interrupted)
+        return Inferred(done.q, done.values, _restless(done.shift), done.interrupted, notes)
     few = sample.some(_FEW_ROWS, stream(seed, "first rows"))
     if len(few) == len(sample):
         return _at_once(recipe, basis, sample, None, _TOLERANCE, progress)
@@ -91,14 +112,25 @@ def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: i
         note = f"only {len(few):,} of {len(sample):,} points were taken in before Ctrl-C"
         return replace(first, interrupted=True, notes=(note,))
     if 8.0 * len(sample) * len(basis.points) <= _AT_ONCE:
-        return _at_once(recipe, basis, sample, first.q, _MANY_TOLERANCE, progress)
-    data, passes = Stream.of(basis, sample.x, counts), recipe.passes or _STREAM_PASSES
+        if not data.by:
+            return _at_once(recipe, basis, sample, first.q, _MANY_TOLERANCE, progress)
+        climb = partial(by_steps, data, first.q)
+        return replace(_converged(recipe, climb, _MANY_TOLERANCE, progress), notes=notes)
+    passes = recipe.passes or _STREAM_PASSES
     some = np.sort(stream(seed, "some rows").permutation(len(sample))[:_SOME_ROWS])
     with working(progress, "SVIGP: posterior", passes * (len(sample) + 2 * len(some)) + 2 * len(some), "points"):
         done = by_passes(data, first.q, passes, some, progress.advance)
-    digits = "single" if data.single else "double"
-    note = f"the data were read in blocks, in {digits} precision; the ELBO is that before the last pass"
+    note = f"{data.note}; the ELBO is that before the last pass"
     return Inferred(done.q, done.values, _restless(done.shift), done.interrupted, (note,))
+
+
+def _stream(recipe: SVIGP, basis: Basis, sample: Sample) -> Stream:
+    """The rows, to be read by NumPy or on the device."""
+    if recipe.device == "cpu":
+        return Stream.of(basis, sample.x, Counts.of(sample, recipe.link))
+    from sateen.learning.gp.accelerated import stream_of
+
+    return stream_of(basis, sample, recipe.link)
 
 
 def _at_once(
@@ -109,6 +141,11 @@ def _at_once(
     spare, sites = basis.spare(features), Sites.guess(counts)
     if start is not None:
         sites = Sites.asked_by(counts, features @ start.mean, start.spread(features) + spare)
+    return _converged(recipe, partial(converge, counts, features, spare, sites), tolerance, progress)
+
+
+def _converged(recipe: SVIGP, climb: Callable[..., Variational[Any]], tolerance: float, progress: Progress) -> Inferred:
+    """Where a climb with all rows in every step ends."""
     most, values = recipe.passes or _STEPS, list[float]()
     with working(progress, "SVIGP: posterior", most, "steps"):
 
@@ -116,7 +153,7 @@ def _at_once(
             values.append(elbo)
             progress.advance(1)
 
-        end = converge(counts, features, spare, sites, tolerance=tolerance, most=most, step=step)
+        end = climb(tolerance=tolerance, most=most, step=step)
     restless = end.gain > max(10.0 * tolerance, 1e-6 * abs(end.elbo))
     trouble = f"the ELBO still rose by {end.gain:.2g} nats in the last step; raise passes" if restless else ""
     return Inferred(end.q, (*values, end.elbo), trouble, end.interrupted)

@@ -7,23 +7,16 @@ t = -E[lnL''] and b = E[lnL'] + t E[g]. A step towards that is a step along the 
     ELBO = Σ E[lnL] - KL[q || N(0, I)],
 
 and is shortened whenever the ELBO would fall.
-
-Where data are too many to hold the features of, they are read in blocks, or by mini-batches. Then q(w) is kept as its
-natural parameters, the precision P and the shift P·mean. A sweep over rows asks, at the current q, what their sites
-should be, and sums them; a step moves the natural parameters towards that sum, which is a step along the natural
-gradient (Hensman et al. 2013). Sums over a batch of B rows stand for all N, scaled by N/B.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
-from scipy.linalg import LinAlgError, solve_triangular
-from scipy.linalg.blas import dtrsm, strsm
 
 from sateen.core.types import FloatArray
 from sateen.learning.gp.hyper import Objective
@@ -35,10 +28,16 @@ _SHORTEST: Final = 1e-3  # step
 # What is found for a kernel: the value, its slopes by the kernel and by the inducing points, and the last sites.
 Evaluation: TypeAlias = "tuple[float, FloatArray, FloatArray, Sites]"
 Inference: TypeAlias = "Callable[[Counts, Basis, FloatArray, Sites], Evaluation]"
-Step: TypeAlias = Callable[[int], None]  # hears how many more rows were read
-_WELL_SPREAD: Final = 1e-3  # of the variance: where each inducing point adds more, single precision is enough
-_FIRST_STEP: Final = 0.5  # of mini-batches
-_HELD: Final = 0.3  # of all steps are as long as the first
+
+
+class Target(Protocol):
+    """What a step goes to: the sites of each observation, or the natural parameters that these sum to."""
+
+    def towards(self, other: Self, step: float) -> Self:
+        """A part of the way to another."""
+
+
+_Target = TypeVar("_Target", bound=Target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,18 +79,18 @@ class Sites:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Variational:
+class Variational(Generic[_Target]):
     """q(w) with what is known at it: the ELBO, the sites it was made of, and the sites that it asks for.
 
-    `slopes` are the E[lnL']. `gain` is what the last step added to the ELBO. `interrupted` marks a q that Ctrl-C kept
-    from being improved.
+    `slopes` are the E[lnL'] of each observation, where they are kept. `gain` is what the last step added to the ELBO.
+    `interrupted` marks a q that Ctrl-C kept from being improved.
     """
 
     q: Whitened
     elbo: float
-    sites: Sites
-    asked: Sites
-    slopes: FloatArray
+    sites: _Target
+    asked: _Target
+    slopes: FloatArray = field(default_factory=lambda: np.empty(0))
     gain: float = np.inf
     interrupted: bool = False
 
@@ -105,19 +104,30 @@ def converge(
     tolerance: float = 1e-4,
     most: int = 50,
     step: Callable[[float], None] = lambda elbo: None,
-) -> Variational:
+) -> Variational[Sites]:
     """The best q, found from given sites, until a step adds less than `tolerance` nats; `step` hears each ELBO.
 
     Ctrl-C ends it with the best so far.
     """
-    now = _evaluate(counts, features, spare, sites)
+    return ascend(partial(_evaluate, counts, features, spare), sites, tolerance, most, step)
+
+
+def ascend(
+    evaluate: Callable[[_Target], Variational[_Target]],
+    start: _Target,
+    tolerance: float,
+    most: int,
+    step: Callable[[float], None],
+) -> Variational[_Target]:
+    """Where steps lead from `start` to what q asks for there, and so on; as `converge` says."""
+    now = evaluate(start)
     length = 1.0
     try:
         for _ in range(most):
-            tried = _evaluate(counts, features, spare, now.sites.towards(now.asked, length))
+            tried = evaluate(now.sites.towards(now.asked, length))
             while not tried.elbo >= now.elbo - 1e-9 * abs(now.elbo) and length > _SHORTEST:
                 length *= 0.5
-                tried = _evaluate(counts, features, spare, now.sites.towards(now.asked, length))
+                tried = evaluate(now.sites.towards(now.asked, length))
             gain = tried.elbo - now.elbo
             if not gain >= 0.0:  # rounding, or a step so short that it does not matter
                 return replace(now, gain=0.0)
@@ -131,7 +141,7 @@ def converge(
     return now
 
 
-def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Sites) -> Variational:
+def _evaluate(counts: Counts, features: FloatArray, spare: FloatArray, sites: Sites) -> Variational[Sites]:
     q = sites.gather(features)
     mean, known = features @ q.mean, q.spread(features)
     value, slope, bend = counts.expected(mean, known + spare)
@@ -161,7 +171,9 @@ def objective_of(inference: Inference, counts: Counts, x: FloatArray) -> Objecti
     return objective
 
 
-def elbo_slopes(best: Variational, basis: Basis, x: FloatArray, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+def elbo_slopes(
+    best: Variational[Sites], basis: Basis, x: FloatArray, features: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Derivatives of the ELBO at its best q: by the logs of the kernel, and by the inducing points.
 
     They are the derivatives with q(w) held fixed; the way through q adds nothing where q is best.
@@ -174,182 +186,3 @@ def elbo_slopes(best: Variational, basis: Basis, x: FloatArray, features: FloatA
     by_features += np.multiply.outer(best.slopes, best.q.mean)
     products = known @ gathered + np.multiply.outer(best.q.mean, features.T @ best.slopes)
     return basis.pull(x, features, by_features, -0.5 * float(precision.sum()), products)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Natural:
-    """A normal distribution of w by its precision and its shift, the precision times the mean."""
-
-    precision: FloatArray
-    shift: FloatArray
-
-    @classmethod
-    def of(cls, q: Whitened) -> Natural:
-        """The natural parameters of q."""
-        precision = q.root @ q.root.T
-        return cls(precision, precision @ q.mean)
-
-    def towards(self, other: Natural, step: float) -> Natural:
-        """A part of the way to other parameters."""
-        rest = 1.0 - step
-        return Natural(rest * self.precision + step * other.precision, rest * self.shift + step * other.shift)
-
-    def changed(self, before: Natural, after: Natural) -> Whitened:
-        """The distribution whose parameters differ from these as `after` does from `before`, or these if none does."""
-        precision = self.precision + (after.precision - before.precision)
-        try:
-            return Natural(precision, self.shift + (after.shift - before.shift)).belief()
-        except LinAlgError:
-            return self.belief()
-
-    def belief(self) -> Whitened:
-        """The distribution itself."""
-        return Whitened.natural(self.precision, self.shift)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stream:
-    """Rows of inputs and counts, read block by block through a basis; in single precision where that is safe."""
-
-    basis: Basis
-    x: FloatArray
-    counts: Counts
-    single: bool
-
-    @classmethod
-    def of(cls, basis: Basis, x: FloatArray, counts: Counts) -> Stream:
-        """The stream of the rows, in the precision that suits the basis."""
-        least = float(np.diag(basis.factor)[1:].min(initial=np.inf)) ** 2
-        return cls(basis, x, counts, least > _WELL_SPREAD * basis.kernel.variance)
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def sweep(
-        self,
-        q: Whitened,
-        rows: npt.NDArray[np.intp] | None = None,
-        weight: float = 1.0,
-        step: Step = lambda rows: None,
-    ) -> tuple[float, Natural]:
-        """The mean of the log-likelihood of the rows, or of all, at q, and the natural parameters that they ask for.
-
-        Each row is counted `weight` times; `step` hears of every block.
-        """
-        chosen: Any = np.dtype(np.float32 if self.single else np.float64)
-        solve: Any = strsm if self.single else dtrsm
-        factor, root = (np.asfortranarray(matrix.astype(chosen)) for matrix in (self.basis.factor, q.root))
-        points, mean = self.basis.points.astype(chosen), q.mean.astype(chosen)
-        size, diagonal = len(points), self.basis.kernel.diagonal
-        precision, shift, likelihood = np.zeros((size, size)), np.zeros(size), 0.0
-        count = len(self) if rows is None else len(rows)
-        for start in range(0, count, BLOCK):
-            stop = min(start + BLOCK, count)
-            block = slice(start, stop) if rows is None else rows[start:stop]
-            features = self.basis.kernel.between(self.x[block].astype(chosen), points)
-            features = solve(1.0, factor, features.T, lower=1, overwrite_b=1).T
-            spare = diagonal - np.einsum("ij,ij->i", features, features, dtype=np.float64)
-            turned = solve(1.0, root, features.T, lower=1).T
-            known = np.einsum("ij,ij->i", turned, turned, dtype=np.float64)
-            centre = (features @ mean).astype(np.float64)
-            value, slope, bend = self.counts[block].expected(centre, known + np.maximum(spare, 0.0))
-            asked = np.maximum(-bend, 0.0)
-            likelihood += float(value.sum())
-            shift += (features.T @ (slope + asked * centre).astype(chosen)).astype(np.float64)
-            features *= np.sqrt(asked).astype(chosen)[:, None]
-            precision += features.T @ features
-            step(stop - start)
-        precision *= weight
-        precision[np.diag_indices_from(precision)] += 1.0
-        return weight * likelihood, Natural(precision, weight * shift)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Streamed:
-    """The belief that streaming ended with, the ELBO met on the way, and how far another step would move it.
-
-    `shift` is the mean square of that move over the directions of w, in deviations.
-    """
-
-    q: Whitened
-    values: tuple[float, ...]
-    shift: float
-    interrupted: bool = False
-
-
-def by_passes(
-    stream: Stream, start: Whitened, passes: int, some: npt.NDArray[np.intp], step: Step = lambda rows: None
-) -> Streamed:
-    """Natural-gradient steps: two with `some` of the rows standing for all, then `passes` over all of them.
-
-    After each of these, what all rows asked for is corrected by how much `some` of them change their minds at the new
-    belief. That is worth nearly another pass, but costs as little as `some` are few. A pass that finds the ELBO fallen
-    goes half of the way back. Ctrl-C ends it with the best so far.
-    """
-    q, good, shift = start, start, np.inf
-    values: list[float] = []
-    weight = len(stream) / len(some)
-
-    def ask(belief: Whitened) -> Natural:
-        return stream.sweep(belief, some, weight, step)[1]
-
-    try:
-        for _ in range(2):
-            q = ask(q).belief()
-        for _ in range(passes):
-            likelihood, asked = stream.sweep(q, step=step)
-            elbo = likelihood - _divergence(q)
-            if values and elbo < values[-1] - 1e-6 * abs(elbo):
-                q = Natural.of(good).towards(Natural.of(q), 0.5).belief()
-                continue
-            values.append(elbo)
-            good, q = q, asked.belief()
-            corrected = asked.changed(ask(good), ask(q))
-            shift, q = _shift(q, corrected), corrected
-    except KeyboardInterrupt:
-        return Streamed(q, tuple(values), shift, True)
-    return Streamed(q, tuple(values), shift)
-
-
-def by_batches(
-    stream: Stream, batch: int, passes: int, rng: np.random.Generator, step: Step = lambda rows: None
-) -> Streamed:
-    """Stochastic natural-gradient steps, by mini-batches in a new random order in every pass.
-
-    Steps are of a constant length while q is far off; in the last 70 % they get shorter so that the natural parameters
-    become the average of what these batches ask for. A last pass finds the ELBO, and how far a full step would move q.
-    Ctrl-C ends it with what there is.
-    """
-    count, size = len(stream), len(stream.basis.points)
-    natural, taken, values = Natural(np.eye(size), np.zeros(size)), 0, []
-    q, steps = natural.belief(), passes * -(-count // batch)
-    try:
-        for _ in range(passes):
-            total, order = 0.0, rng.permutation(count)
-            for part in np.array_split(order, -(-count // batch)):  # of one size, so that none weighs more
-                rows = np.sort(part)
-                likelihood, asked = stream.sweep(q, rows, count / len(rows), step)
-                late = max(0.0, taken - _HELD * steps)
-                natural = natural.towards(asked, 1.0 / (1.0 / _FIRST_STEP + late))
-                total += likelihood * len(rows) / count
-                q, taken = natural.belief(), taken + 1
-            values.append(total - _divergence(q))
-        likelihood, asked = stream.sweep(q, step=step)
-    except KeyboardInterrupt:
-        return Streamed(q, tuple(values), np.inf, True)
-    return Streamed(q, (*values, likelihood - _divergence(q)), _shift(q, asked.belief()))
-
-
-def _shift(before: Whitened, after: Whitened) -> float:
-    """2 KL[after || before], for each direction: the squared move of the mean in deviations, if only that moves."""
-    moved = before.root.T @ (after.mean - before.mean)
-    widened = solve_triangular(after.root, before.root, lower=True, check_finite=False)
-    logs = 2.0 * (after.half_log_determinant - before.half_log_determinant)
-    return max(0.0, float((widened**2).sum()) - len(moved) + logs + float(moved @ moved)) / len(moved)
-
-
-def _divergence(q: Whitened) -> float:
-    """KL[q || N(0, I)]."""
-    inverse = solve_triangular(q.root, np.eye(len(q.mean)), lower=True, check_finite=False)
-    squares = float((inverse**2).sum() + q.mean @ q.mean)
-    return 0.5 * (squares - len(q.mean)) + q.half_log_determinant

@@ -32,6 +32,7 @@ Array: TypeAlias = Any  # of JAX, traced or not
 
 _LOG_TWO_PI: Final = float(np.log(2 * np.pi))
 _FEW_ROWS: Final = 64  # are not worth a large block
+_INSTALL: Final = {"gpu": " with  pip install 'jax[cuda13]', or in a clone  pip install '.[gpu]'"}
 _FIRST_OUTPUT: Final = 0.1  # of its usual size, so that training begins with g near a constant
 
 
@@ -206,7 +207,7 @@ def _place(device: Device, forgiving: bool) -> jax.Device:
             remedy = "unset JAX_PLATFORMS, or install JAX for the platform that it names"
             raise InputError(f"JAX finds nothing to compute on; {remedy}") from None
         if not forgiving:
-            remedy = "take device='auto', or install JAX for it"
+            remedy = f"take device='auto', or install JAX for it{_INSTALL.get(device, '')}"
             raise InputError(f"JAX finds no {device} here; {remedy}") from None
         return _place("auto", forgiving)
 
