@@ -100,7 +100,6 @@ def _best_kernel(recipe: FaithfulEPGP, sample: Sample, start: Kernel, step: Call
         fixed=fixed(recipe),
         most=MOST_EVALUATIONS,
         relative_gain=_GAIN,
-        weigh=False,
         first_step=_FIRST_STEP,
         step=step,
     )
