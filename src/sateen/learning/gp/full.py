@@ -80,9 +80,7 @@ def _check_memory(recipe: FaithfulEPGP, points: int) -> None:
 
 def factorised(kernel: Kernel, x: FloatArray) -> tuple[Basis, FloatArray]:
     """F with K = F Fᵀ for the covariance K of the points; and the points of its pivots, whose rows are triangular."""
-    packed, order, rank, _ = lapack.dpstrf(
-        kernel.between(x, x).T, lower=1, tol=_SPENT * kernel.variance, overwrite_a=1
-    )
+    packed, order, rank, _ = lapack.dpstrf(kernel.between(x, x).T, lower=1, tol=_SPENT * kernel.variance, overwrite_a=1)
     triangle, order = np.tril(packed[:, :rank]), order - 1
     features = np.empty(triangle.shape)
     features[order] = triangle
