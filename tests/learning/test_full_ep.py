@@ -49,7 +49,7 @@ def moments(satisfied: float, trials: float, mean: float, variance: float) -> tu
 class Textbook:
     """Algorithms 3.5 and 3.6: sites renewed one after the other, with a rank-one update of the covariance after each.
 
-    The moments are those of binomial counts; the evidence is their equation 3.65, with σ̃² = 1/τ̃ and μ̃ = ν̃/τ̃.
+    The moments are those of binomial counts; the evidence is their equation 3.65.
     """
 
     x: FloatArray
