@@ -2,7 +2,7 @@
 
 The process has the mean 0 and the kernel σ² exp(-|x - x'|²/2l²), with one l for all inputs. Such a K is singular to
 rounding, so it is factorised with pivots, K = F Fᵀ, until no more than 1e-10 of any variance is left: to that, F is the
-whole of K, be it N × N or narrower. The sites are those of `ep_gp`; with S = diag(t) of their precisions,
+whole of K, square or narrower. The sites are those of `ep_gp`; with S = diag(t) of their precisions,
 
     (K + S⁻¹)⁻¹ = S - S F (I + Fᵀ S F)⁻¹ Fᵀ S
 
@@ -41,7 +41,7 @@ _RIGHT: Final = 1e-7  # sites
 _SEARCH_RIGHT: Final = 1e-4  # while the kernel is sought
 _GAIN: Final = 1e-8  # of the evidence that ends the search for the kernel
 _FIRST_STEP: Final = 0.5  # in the logs of the kernel
-_ROWS: Final = 512  # of an N × N matrix at once
+_ROWS: Final = 512  # of a square matrix at once
 
 
 @on_one_thread
@@ -98,7 +98,6 @@ def _best_kernel(recipe: FaithfulEPGP, sample: Sample, start: Kernel, step: Call
         fixed=fixed(recipe),
         most=MOST_EVALUATIONS,
         relative_gain=_GAIN,
-        weigh=False,
         first_step=_FIRST_STEP,
         step=step,
     )
@@ -134,16 +133,17 @@ def shared_evidence(counts: Counts, x: FloatArray) -> Objective:
 def _slopes(end: Propagated, kernel: Kernel, x: FloatArray, features: FloatArray) -> FloatArray:
     """Derivatives of the log evidence by the logs of the kernel, where the sites are right.
 
-    They are those of a Gaussian regression on the sites, ½ Σ (α αᵀ - (K + S⁻¹)⁻¹) ∂K, with α = b - t E[g].
+    They are those of a Gaussian regression on the sites, ½ Σ (c cᵀ - (K + S⁻¹)⁻¹) ∂K, with c = b - t E[g].
     """
-    precision, alpha = end.sites.precision, end.sites.shift - end.sites.precision * (features @ end.q.mean)
+    precision = end.sites.precision
+    surprise = end.sites.shift - precision * (features @ end.q.mean)  # c
     turned = solve_rows(end.q.root, features * precision[:, None])
     by_logs = np.zeros(len(kernel.logs))
     by_logs[-1] = -0.5 * kernel.variance * precision.sum()  # S, which is diagonal, as the length scales never are
     for first in range(0, len(x), _ROWS):
         rows = slice(first, first + _ROWS)
         adjoint = turned[rows] @ turned.T
-        adjoint += np.multiply.outer(alpha[rows], alpha)
+        adjoint += np.multiply.outer(surprise[rows], surprise)
         pull = kernel.pull(0.5 * adjoint, x[rows], x)
         by_logs += np.append(pull.length_scales, pull.variance)
     return by_logs

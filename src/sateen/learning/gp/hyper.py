@@ -51,16 +51,15 @@ def maximise(
     fixed: tuple[bool, bool] = (False, False),
     most: int = 40,
     relative_gain: float = 1e-6,
-    weigh: bool = True,
     first_step: float = np.inf,
     step: Callable[[], None] = lambda: None,
 ) -> Climb:
     """Climb from a kernel to the best one, by L-BFGS on the logarithms; `step` is called at each evaluation.
 
     `fixed` says whether the length scales, and whether the variance, stay as they are. Where inducing points are given,
-    they move too, inside the box that inputs live in. Without `weigh` the objective decides alone, without the priors.
-    The first step is of about `first_step` at most; without it, it may end at a far corner of the bounds, where an
-    evaluation can take long. Ctrl-C ends the search with the best so far, if there is any.
+    they move too, inside the box that inputs live in. The first step is of about `first_step` at most; else it may end
+    at a far corner of the bounds, where an evaluation can take long. Ctrl-C ends the search with the best so far, if
+    there is any.
     """
     from scipy.optimize import Bounds, minimize
 
@@ -80,7 +79,7 @@ def maximise(
         here[free] = moved[: free.sum()]
         kernel, places = start.at_logs(here), moved[free.sum() :].reshape(moving.shape)
         value, by_logs, by_points = objective(kernel, places)
-        away = (here - centre) / width if weigh else np.zeros(len(here))
+        away = (here - centre) / width
         score = value - 0.5 * float(away[free] @ away[free])
         slopes = np.append((by_logs - away / width)[free], by_points if moving.size else ())
         if not (np.isfinite(score) and np.isfinite(slopes).all()):

@@ -61,10 +61,10 @@ class EPGP(Recipe):
 class FaithfulEPGP(Recipe):
     """The paper's EP-GP: a Gaussian process of mean 0, by expectation propagation with the full covariance.
 
-    The kernel is "rbf", with one length scale for all parameters and a variance, which the evidence of at most 4,000
-    points finds unless `length_scales`, a number, or `variance` is given. No inducing points stand for others: every
-    point counts with its own latent value. The covariance of N points has N² numbers, so a fit that could need more
-    than `memory` bytes is refused. `inputs` and `split` are as in EPGP.
+    The kernel is "rbf", with one length scale for all parameters and a variance. The evidence of at most 4,000 points
+    finds them, with the weak priors of EPGP where it is flat, unless `length_scales`, a number, or `variance` is given.
+    No inducing points stand for others: every point has a latent value of its own. The covariance of N points has N²
+    numbers, so a fit that could need more than `memory` bytes is refused. `inputs` and `split` are as in EPGP.
 
     >>> FaithfulEPGP(variance=0)
     Traceback (most recent call last):
