@@ -1,11 +1,18 @@
-"""Keep what `sateen paper` has made: its tables, and how long each stage took.
+"""Keep what `sateen paper` has made: its tables, and with --times how long each stage took.
 
     sateen paper all --yes -o all && sateen paper random --yes -o random
-    python benchmarks/paper.py all random
+    python benchmarks/paper.py all random --times
+
+The tables of a folder go to results/paper-FOLDER.md, and are those of docs/paper.md; all numbers go to
+results/paper.json, in the place of earlier ones from a folder of that name. Tables that compare presets are kept
+apart, as `presets`, and so their comparison is all that goes to results/paper-presets.md:
+
+    sateen paper a b c d e f g h i --preset as-run --preset faithful -l svi-bnn --yes -o all
+    sateen paper all --finished --preset as-run --preset faithful --preset fast -l ep-gp,svi-gp,svi-bnn -o all
+    python benchmarks/paper.py all
 
 Stages come one after the other, and every task has a file, so the times of the files tell how long a stage took. They
-do so only for folders that were made in one go, on the machine where this runs. The tables go to results/paper.md, and
-are those of docs/paper.md; all numbers go to results/paper.json.
+do so only for folders that were made in one go, on the machine where this runs.
 """
 
 from __future__ import annotations
@@ -18,7 +25,6 @@ from typing import Any, Final
 import machine
 
 STAGES: Final = {
-    "search for networks": ("networks",),
     "runs for data sets": ("train", "test"),
     "the truth": ("truth", "exact"),
     "fits": ("fit",),
@@ -27,6 +33,7 @@ STAGES: Final = {
     "calibrations": ("lift",),
 }
 PACKAGES: Final = ("numpy", "scipy", "numba", "jax", "optax")
+COMPARISON: Final = "The paper's methods: "  # how the caption of the table of presets begins
 
 
 def stage_seconds(folder: Path) -> dict[str, float]:
@@ -44,16 +51,22 @@ def stage_seconds(folder: Path) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--times", action="store_true", help="the folders were made in one go: keep the times")
     options = parser.parse_args()
-    content: dict[str, Any] = {"machine": machine.note(*PACKAGES)}
-    texts = []
+    kept = machine.RESULTS / "paper.json"
+    content: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     for folder in options.folders:
-        seconds = stage_seconds(folder)
-        minutes = ", ".join(f"{stage} {each / 60:.1f}" for stage, each in seconds.items())
-        print(f"{folder.name}: {sum(seconds.values()) / 60:.1f} minutes in all: {minutes}")
-        content[folder.name] = {"seconds": seconds, **json.loads((folder / "table.json").read_text())}
-        texts.append((folder / "table.md").read_text())
-    (machine.RESULTS / "paper.md").write_text("\n".join(texts))
+        found, text = json.loads((folder / "table.json").read_text()), (folder / "table.md").read_text()
+        name = folder.name
+        if len(found["presets"]) > 1:
+            name, blocks = "presets", text.split("\n\n")
+            text = blocks[next(at for at, block in enumerate(blocks) if block.lstrip().startswith(COMPARISON)) + 1]
+        seconds = stage_seconds(folder) if options.times else {}
+        if seconds:
+            minutes = ", ".join(f"{stage} {each / 60:.1f}" for stage, each in seconds.items())
+            print(f"{name}: {sum(seconds.values()) / 60:.1f} minutes in all: {minutes}")
+        content[name] = {"machine": machine.note(*PACKAGES), "seconds": seconds, **found}
+        (machine.RESULTS / f"paper-{name}.md").write_text(text.strip() + "\n")
     print(machine.write("paper", content))
 
 
