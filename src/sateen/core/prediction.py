@@ -31,7 +31,8 @@ class Claim:
     `target` is what the interval is about: the probability f(θ), the frequency among `runs` fresh runs at θ, or the
     mean error over all θ. `mode` is the kind of promise: "credible" is a belief under a model; "marginal" holds on
     average over calibrations and over θ; "pac" holds for all but a share 1 - `confidence` of calibrations. `level` is
-    the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's.
+    the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's,
+    `runs` None where the points differ in them.
     "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right.
 
     >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
@@ -73,11 +74,14 @@ parameters drawn uniformly from the space (beta in [0, 1])
             return f"at the given parameter, {self.measure} {contain}"
         object_ = "the true probability" if self.target == "probability" else self._frequency()
         contains = f"the interval contains {object_}"
+        # What only the user can know: were they stopped by what was seen, nothing would be proven.
+        differ = ", if the numbers of runs per point, which differ, were fixed before the runs were made"
+        provided = differ if self.points is not None and self.runs is None else ""
         if self.mode == "pac":
-            drawn = f"for at least {percent(self.level)} of parameters {self.measure}"
+            drawn = f"for at least {percent(self.level)} of parameters {self.measure}{provided}"
             return f"with probability {percent(self.confidence)} over the calibration draw, {contains} {drawn}"
         draw = f"over the calibration draw and a parameter {self.measure}"
-        return f"with probability at least {percent(self.level)} {draw}, {contains}"
+        return f"with probability at least {percent(self.level)} {draw}, {contains}{provided}"
 
     def _frequency(self) -> str:
         runs = "as many" if self.runs is None else f"{self.runs:,}"
