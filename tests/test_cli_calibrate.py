@@ -34,7 +34,7 @@ def guarantee_in(file: Path) -> st.Guarantee:
     return found
 
 
-def sir(points: st.Points, seed: int, runs: int = 40, **caps: Any) -> st.Observations:
+def sir(points: st.Points, seed: int, runs: Any = 40, **caps: Any) -> st.Observations:
     found = st.observe(st.Model.load(SIR), st.stl(FORMULA, end=150), points, runs, seed=seed, **caps)
     assert isinstance(found, st.Observations)
     return found
@@ -149,6 +149,19 @@ class TestFreshObservations:
         assert (content["method"], content["seed"]) == (method, 1)
         assert (content["claim"]["mode"], content["claim"]["points"], content["claim"]["runs"]) == ("marginal", 40, 20)
         assert content["claim"]["sentence"] == str(guarantee_in(target).claim)
+
+    def test_chernoff_takes_a_file_whose_points_differ_in_their_runs(self, folder: Path, tmp_path: Path) -> None:
+        held_out, target = tmp_path / "mixed.obs", tmp_path / "g.safetensors"
+        sir(BETA.uniform(60, seed=11), 12, np.arange(60) + 20).save(held_out)
+        options = ["calibrate", folder / "sir.safetensors", held_out, "--method", "chernoff", "-o", target]
+        content = as_json(*options, "--confidence", "0.7", "--normaliser", "posterior")
+        made, claim = guarantee_in(target), content["claim"]
+        assert (claim["by"], claim["mode"], claim["points"], claim["runs"]) == ("chernoff", "pac", 60, None)
+        assert claim["sentence"].endswith(
+            "if the numbers of runs per point, which differ, were fixed before the runs were made"
+        )
+        assert (content["calibration"]["margin"], content["calibration"]["floor"]) == (None, made.calibration.floor)
+        assert "each point's margin in its score" in sateen(*options).stdout
 
     def test_with_the_seed_of_the_training_they_share_no_random_numbers(self, folder: Path, tmp_path: Path) -> None:
         kept = tmp_path / "kept.obs"

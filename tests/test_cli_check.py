@@ -74,6 +74,34 @@ class TestEstimate:
         )
         assert as_json(*CHECK, "--test", "P>0.073", "--max-runs", "100")["decision"] == "undecided"
 
+    def test_a_bayesian_test_tells_factor_belief_and_claim(self) -> None:
+        options = ["--test", "P<0.05", "--bayes", "--prior", "2", "5", "--factor", "50"]
+        model, asked = st.Model.load(SIR), {"test": "P<0.05", "bayes": True, "prior": (2, 5), "factor": 50}
+        found = st.estimate(model, st.stl(FORMULA), THETA, seed=1, **asked)  # type: ignore[arg-type]
+        assert found.bayes is not None
+        content = as_json(*CHECK, *options)
+        assert (content["decision"], content["runs"]) == (found.decision, found.runs)
+        assert content["bayes"] == {**found.bayes.content(), "prior": [2, 5]}
+        assert (content["bayes_lower"], content["bayes_upper"]) == (found.bayes_lower, found.bayes_upper)
+        lines = sateen(*CHECK, *options).stdout.splitlines()
+        assert lines[4] == f"P < 0.05 is rejected: {found.bayes}"
+        assert lines[6].startswith("Bayes: P is from ")
+        assert lines[6].endswith(" with probability 95 %, if P was drawn from Beta(2, 5) before")
+        assert lines[7] == str(found.bayes.claim)
+        assert as_json(*CHECK, "--test", "P>0.3")["bayes"] is None
+
+    def test_a_bayesian_test_ends_undecided_at_the_cap_with_exit_code_0(self) -> None:
+        content = as_json(*CHECK, "--test", "P>0.073", "--bayes", "--max-runs", "100")
+        assert (content["decision"], content["runs"]) == ("undecided", 100)
+
+    def test_a_property_with_a_bound_can_be_tested_in_the_bayesian_way(self) -> None:
+        queue = str(Path(SIR).with_name("queue.prism"))
+        constants = "capacity=5,arrival=1,T=1"
+        options = ["check", queue, "--const", constants, "-p", str(Path(queue).with_suffix(".props")) + ":neglected"]
+        content = as_json(*options, "--bayes")
+        assert content["bayes"]["claim"]["by"] == "P <= 0.4"
+        assert content["decision"] == as_json(*options)["decision"]
+
     def test_a_width_tells_how_many_runs_planned_it(self) -> None:
         content = as_json(*CHECK, "--width", "0.05")
         assert content["upper"] - content["lower"] <= 0.05
@@ -234,6 +262,14 @@ class TestUsage:
             (["--level", "95"], "InputError: --level is between 0 and 1, not 95.0\n"),
             (["--max-time", "0"], "InputError: max_time is a time after 0, not 0.0\n"),
             (["--at", "gama=1"], "did you mean gamma?"),
+            (["--bayes"], "InputError: --bayes is a way to answer a test, and there is none\n  give a --test, such as"),
+            (["--bayes", "--runs", "5"], "InputError: --bayes is a way to answer a test"),
+            (["--prior", "1", "1", "--test", "P>.1"], "--prior applies only to a Bayesian test; add --bayes\n"),
+            (["--factor", "9", "--test", "P>.1"], "--factor applies only to a Bayesian test; add --bayes\n"),
+            (["--test", "P>.1", "--bayes", "--prior", "0", "1"], "InputError: --prior is a and b of Beta(a, b)"),
+            (["--test", "P>.1", "--bayes", "--indifference", ".1"], "a Bayesian test has no --indifference"),
+            (["--test", "P>.1", "--bayes", "--error", ".1", "--factor", "9"], "--factor and --error both say"),
+            (["--test", "P>1", "--bayes"], "InputError: a test asks about a threshold between 0 and 1, not 1\n"),
         ],
     )
     def test_what_cannot_be_used_ends_with_1_and_a_sentence(self, options: list[str], words: str) -> None:

@@ -61,7 +61,8 @@ def test_points_may_have_different_numbers_of_runs():
 
 def test_the_chernoff_margin_is_the_closed_form():
     assert hoeffding_margin(500, 0.05) == pytest.approx(math.sqrt(math.log(40) / 1000))
-    assert round(hoeffding_margin(500, 0.05), 4) == 0.0607
+    assert round(float(hoeffding_margin(500, 0.05)), 4) == 0.0607
+    assert hoeffding_margin([0, 500], 0.05).tolist() == [math.inf, float(hoeffding_margin(500, 0.05))]
 
 
 @pytest.mark.parametrize("trials", [1, 10, 50])

@@ -28,6 +28,7 @@ def held_out(points=60, runs=50, seed=1):
 
 POSTERIOR = tabled([0.15, 0.78], [0.02, 0.05])
 HELD_OUT = held_out()
+MIXED = held_out(60, np.arange(60) + 10)
 PLACES = UNIT.grid(41)
 
 
@@ -79,10 +80,22 @@ def lift(observations=HELD_OUT, posterior=POSTERIOR, normaliser="predictive", **
             "the space (x in [0, 1]), the interval contains the frequency among 50 fresh runs at the parameter (not "
             "the probability itself)",
         ),
+        (
+            {"method": "chernoff", "held_out": MIXED},
+            "with probability at least 90 % over the calibration draw and a parameter drawn uniformly from the space "
+            "(x in [0, 1]), the interval contains the true probability, if the numbers of runs per point, which "
+            "differ, were fixed before the runs were made",
+        ),
+        (
+            {"normaliser": "predictive", "held_out": MIXED},
+            "with probability 95 % over the calibration draw, the interval contains the true probability for at least "
+            "90 % of parameters drawn uniformly from the space (x in [0, 1]), if the numbers of runs per point, which "
+            "differ, were fixed before the runs were made",
+        ),
     ],
 )
 def test_the_claim_is_one_plain_sentence(keywords, sentence):
-    assert str(calibrate(POSTERIOR, HELD_OUT, **keywords).claim) == sentence
+    assert str(calibrate(POSTERIOR, **{"held_out": HELD_OUT, **keywords}).claim) == sentence
 
 
 def test_the_claim_names_a_log_scale_for_it_is_part_of_the_measure():
@@ -136,6 +149,75 @@ def test_chernoff_adds_the_margin_of_its_part_of_the_miss(split):
     assert made.calibration.margin == pytest.approx(margin)
     middle = {"x": 0.5}
     assert made.predict(middle).width == pytest.approx(conformal.predict(middle).width + 2 * margin, abs=1e-10)
+
+
+@pytest.mark.parametrize("confidence", [None, 0.7])
+@pytest.mark.parametrize("normaliser", [None, "posterior", "predictive"])
+def test_with_equal_runs_chernoff_is_the_conformal_interval_with_one_margin_to_the_last_bit(normaliser, confidence):
+    made = calibrate(POSTERIOR, HELD_OUT, method="chernoff", normaliser=normaliser, confidence=confidence)
+    method, given = ("icp", {}) if normaliser is None else ("nicp", {"normaliser": normaliser})
+    conformal = calibrate(POSTERIOR, HELD_OUT, method=method, level=0.95, confidence=confidence, **given).calibration
+    assert (made.calibration.threshold, made.calibration.rank) == (conformal.threshold, conformal.rank)
+    assert made.calibration.margin == np.sqrt(np.log(2 / ((1 - 0.9) * 0.5)) / 100)
+    assert (made.calibration.runs, made.calibration.floor) == (50, 0.0)
+    believed = POSTERIOR.predict(PLACES)
+    mean, std = believed.mean, believed.std
+    predictive = np.sqrt(std**2 + mean * (1 - mean) / 50 + 1 / 50**2)
+    u = {None: np.ones(41), "posterior": std, "predictive": predictive}[normaliser]
+    half = conformal.threshold * u + made.calibration.margin
+    assert made.predict(PLACES).upper.tolist() == np.clip(mean + half + 1e-12, 0, 1).tolist()
+    assert made.predict(PLACES).lower.tolist() == np.clip(mean - half - 1e-12, 0, 1).tolist()
+
+
+@pytest.mark.parametrize("normaliser", [None, "posterior", "quantile", "predictive"])
+def test_where_runs_differ_chernoff_bounds_the_probability_at_each_point_first(normaliser):
+    runs, training = np.arange(60) + 40, training_of(60, 80)
+    posterior = tabled([0.15, 0.78], [0.02, 0.05], training=training)
+    observed = held_out(60, runs, seed=5)
+    made = calibrate(posterior, observed, method="chernoff", normaliser=normaliser, split=0.6)
+
+    def v(points):
+        believed = posterior.predict(points, level=0.9)
+        mean, floor = believed.mean, np.sqrt(np.log(2 / 0.04) / 160)
+        predictive = np.sqrt(believed.std**2 + mean * (1 - mean) / 80 + 1 / 80**2)
+        u = {"posterior": believed.std, "quantile": believed.width / 2, "predictive": predictive}
+        return np.ones(len(mean)) if normaliser is None else u[normaliser] + floor
+
+    mean, margin = posterior.predict(observed.points).mean, np.sqrt(np.log(2 / 0.04) / (2 * runs))
+    above = np.minimum(observed.frequency + margin, 1) - mean
+    below = mean - np.maximum(observed.frequency - margin, 0)
+    threshold = np.sort(np.maximum(above, below) / v(observed.points))[-3]  # the rank floor(61 * 0.06)
+    assert made.calibration.rank == 3
+    assert made.calibration.threshold == pytest.approx(threshold)
+    middle = PLACES[18:23]
+    assert made.predict(middle).width == pytest.approx(2 * threshold * v(middle), abs=1e-10)
+
+
+def test_a_run_more_at_one_point_hardly_changes_chernoff():
+    """In the middle of [0, 1], that is; nearer to the ends a bound is cut there, and intervals are narrower."""
+    posterior = tabled([0.4, 0.6], 0.03)
+    middle = uniform_counts(lambda x: 0.4 + 0.2 * x, 60, 50, np.random.default_rng(1))
+    more = Observations.from_counts(UNIT, middle.theta, middle.satisfied, 50 + (np.arange(60) == 7), design="uniform")
+    one, other = (calibrate(posterior, each, method="chernoff").predict(PLACES).width for each in (middle, more))
+    assert one == pytest.approx(other, abs=0.01)
+
+
+def test_a_deviation_of_nearly_nothing_at_one_point_does_not_decide_the_width_of_chernoff():
+    posterior = tabled([0.1, 0.45, 0.8], [0.03, 1e-9, 0.03], [0, 0.5, 1], training_of(60, 40))
+    plain = calibrate(posterior, MIXED, method="chernoff").predict(PLACES).width.mean()
+    assert (
+        calibrate(posterior, MIXED, method="chernoff", normaliser="posterior").predict(PLACES).width.mean()
+        < plain * 1.2
+    )
+
+
+def test_a_point_without_runs_counts_as_one_where_the_probability_can_be_anything():
+    runs = np.where(np.arange(60) < 2, 0, 50)
+    made = calibrate(POSTERIOR, held_out(60, runs), method="chernoff")  # of rank 3
+    assert np.isfinite(made.calibration.threshold)
+    none = calibrate(POSTERIOR, held_out(60, np.where(np.arange(60) < 3, 0, 50)), method="chernoff")
+    assert none.calibration.threshold > 0.5
+    assert made.calibration.threshold < 0.4
 
 
 def test_nicp_divides_by_the_deviation_unless_told_otherwise_and_chernoff_by_nothing():
@@ -321,10 +403,11 @@ def test_another_space_is_refused():
 
 def test_mixed_runs_are_refused_where_one_number_is_needed():
     for runs, said in ((np.r_[np.full(30, 50), np.full(30, 100)], "50 and 100"), (np.arange(60) + 10, "10 to 69")):
-        for method in ("icp", "nicp", "chernoff"):
+        for method in ("icp", "nicp"):
             with pytest.raises(InputError, match=f"mixes {said} runs per point; {method} needs one number"):
                 calibrate(POSTERIOR, held_out(60, runs), method=method)
         assert lift(held_out(60, runs)).calibration.runs is None
+        assert calibrate(POSTERIOR, held_out(60, runs), method="chernoff").calibration.runs is None
 
 
 def test_what_has_no_runs_is_refused():

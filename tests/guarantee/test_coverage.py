@@ -189,7 +189,9 @@ def test_the_pac_rank_of_icp_breaks_its_claim_as_often_as_the_beta_distribution_
 
 
 @pytest.mark.parametrize("undecided", [(0.3, 0.0), (0.0, 0.1), (0.2, 0.2), (1.0, 0.0)])
-@pytest.mark.parametrize(("claim", "mixed"), [("lift", False), ("lift", True), ("chernoff", False)])
+@pytest.mark.parametrize(
+    ("claim", "mixed"), [(name, mixed) for name in ("lift", "chernoff") for mixed in (False, True)]
+)
 def test_undecided_runs_are_covered_whatever_they_would_have_become(undecided, claim, mixed):
     population, rng = sir_with(*POSTERIORS["good"]), np.random.default_rng(13)
     runs = np.where(np.arange(len(population.f)) % 2 == 0, 30, 90) if mixed else 50
@@ -218,19 +220,84 @@ def test_undecided_runs_that_were_left_out_would_not_have_been_covered():
 
 
 @pytest.mark.parametrize("posterior", ["good", "sure and wrong", "wrong on a tenth"])
-@pytest.mark.parametrize("normaliser", ["predictive", "constant"])
-def test_runs_that_differ_by_parameter_are_covered(posterior, normaliser):
+@pytest.mark.parametrize("claim", ["lift", "lift, constant", "chernoff", "chernoff, split"])
+def test_runs_that_differ_by_parameter_are_covered(posterior, claim):
     population, rng = sir_with(*POSTERIORS[posterior]), np.random.default_rng(15)
     runs = np.where(np.arange(len(population.f)) % 3 == 0, 20, 150)
     marginal, broken = [], 0
     for _ in range(200):
         held_out = population.draw(60, runs, rng)
-        made = calibrate(population.posterior, held_out, normaliser=normaliser, confidence=None)
+        made = calibrate(population.posterior, held_out, confidence=None, **CLAIMS[claim])
         assert made.calibration.runs is None
         marginal.append(population.coverage(made))
-        broken += population.coverage(calibrate(population.posterior, held_out, normaliser=normaliser)) < 0.9
+        pac = calibrate(population.posterior, held_out, confidence=0.95, **CLAIMS[claim])
+        broken += population.coverage(pac) < 0.9
     assert np.mean(marginal) + 4.76 * np.std(marginal) / np.sqrt(len(marginal)) >= 0.9
     assert binom.sf(broken - 1, 200, 0.05) > LEVEL
+
+
+BAD_SHARE, GOOD_RUNS = 0.12, 2000
+
+
+def adversary(bad_runs, error):
+    """θ of which a few more than may be missed have the wrong mean, by `error`, and their own number of runs."""
+    theta = (np.arange(1000) + 0.5) / 1000
+    bad = theta > 1 - BAD_SHARE
+    population = Population(Space(x=(0.0, 1.0)), theta, np.where(bad, 0.2 + error, 0.2), 0.2, 0.01)
+    return population, bad, np.where(bad, bad_runs, GOOD_RUNS)
+
+
+def betrayed(bad_runs, error, miss):
+    """The probability that the score of a bad point is at least its error: a finite sum."""
+    counts = np.arange(bad_runs + 1)
+    reach = counts / bad_runs - 0.2
+    margin = np.sqrt(np.log(2 / miss) / (2 * bad_runs))
+    scores = np.maximum(np.minimum(reach + margin, 0.8), np.minimum(margin - reach, 0.2))
+    return float(binom.pmf(counts, bad_runs, 0.2 + error)[scores >= error - 1e-9].sum())
+
+
+@pytest.mark.parametrize(
+    ("bad_runs", "error"), [(1, 0.3), (1, 0.1), (3, 0.3), (10, 0.5), (40, 0.1), (40, 0.25), (500, 0.12)]
+)
+def test_chernoff_covers_a_mixture_of_runs_chosen_against_it_as_often_as_a_sum_says(bad_runs, error):
+    """All good θ are covered, and the bad ones are if enough bad points are drawn that betray themselves."""
+    population, bad, runs = adversary(bad_runs, error)
+    rng, points, calibrations = np.random.default_rng(18), 150, 250
+    share = BAD_SHARE * betrayed(bad_runs, error, 0.05)
+    ranks = {None: 7, 0.9: 4}  # the greatest ones with which 0.05 is missed, marginally and PAC
+    assert binom.cdf(3, points, 0.05) <= 0.1 < binom.cdf(4, points, 0.05)
+    for confidence, rank in ranks.items():
+        lost = binom.cdf(rank - 1, points, share)  # the probability that all bad θ are missed
+        assert BAD_SHARE * lost <= 0.1
+        assert confidence is None or lost <= 1 - confidence
+        missed = 0
+        for _ in range(calibrations):
+            made = calibrate(
+                population.posterior, population.draw(points, runs, rng), method="chernoff", confidence=confidence
+            )
+            assert made.calibration.rank == rank
+            prediction = made.predict(population.points)
+            inside = (prediction.lower <= population.f) & (population.f <= prediction.upper)
+            assert inside[~bad].all()
+            assert len(set(inside[bad])) == 1
+            missed += not inside[bad].any()
+        assert binom.ppf(LEVEL / 2, calibrations, lost) <= missed <= binom.isf(LEVEL / 2, calibrations, lost)
+
+
+def test_one_margin_for_a_mixture_of_runs_would_not_cover():
+    """Bad points with two runs seldom betray themselves, which the margin of the mean number of runs forgets."""
+    population, _, runs = adversary(2, 0.35)
+    margin = np.sqrt(np.log(2 / 0.05) / (2 * runs.mean()))
+    rng, points, calibrations, missed = np.random.default_rng(19), 600, 60, 0
+    lost = binom.cdf(
+        29, points, BAD_SHARE * 0.55**2
+    )  # the probability that fewer than 30 bad points have a score > 0.3
+    assert BAD_SHARE * lost > 0.11
+    for _ in range(calibrations):
+        held_out = population.draw(points, runs, rng)
+        missed += np.sort(np.abs(held_out.frequency - 0.2))[-30] + margin < 0.35
+        assert population.coverage(calibrate(population.posterior, held_out, method="chernoff")) == 1.0
+    assert binom.ppf(LEVEL / 2, calibrations, lost) <= missed <= binom.isf(LEVEL / 2, calibrations, lost)
 
 
 @pytest.mark.parametrize("claim", ["icp", "lift", "chernoff"])

@@ -23,6 +23,7 @@ KINDS = {
     "icp": {"method": "icp"},
     "nicp": {"method": "nicp", "normaliser": "quantile"},
     "chernoff": {"method": "chernoff"},
+    "mixed chernoff": {"method": "chernoff", "normaliser": "posterior", "confidence": 0.7},
     "trivial": {"method": "icp", "level": 0.999, "allow_trivial": True},
 }
 
@@ -104,6 +105,9 @@ def test_a_calibration_prints_as_one_line():
     assert "margin 0.1921" in str(made("chernoff").calibration)
     assert "threshold inf, too few points for the level" in str(made("trivial").calibration)
     assert "60 held-out points with different numbers of runs" in str(made("lift", MIXED).calibration)
+    each = str(made("mixed chernoff", MIXED).calibration)
+    assert "normaliser posterior + 0." in each
+    assert each.endswith(", each point's margin in its score")
 
 
 def test_it_draws_itself_over_one_parameter():
@@ -140,8 +144,8 @@ def saved(guarantee, tmp_path):
 @pytest.mark.usefixtures("tables_in_files")
 @pytest.mark.parametrize(
     ("kind", "held_out"),
-    [*((kind, HELD_OUT) for kind in KINDS), ("lift", MIXED), ("marginal lift", MIXED)],
-    ids=[*KINDS, "mixed lift", "mixed marginal lift"],
+    [*((kind, HELD_OUT) for kind in KINDS), ("lift", MIXED), ("marginal lift", MIXED), ("mixed chernoff", MIXED)],
+    ids=[*KINDS, "mixed lift", "mixed marginal lift", "mixed chernoff, mixed"],
 )
 def test_a_file_is_read_back_as_the_same_guarantee(kind, held_out, tmp_path):
     guarantee = made(kind, held_out)
@@ -192,6 +196,8 @@ def test_a_density_cannot_be_saved_and_the_refusal_says_what_can():
         (lambda content: content["calibration"].update(eta="0.1"), "eta"),
         (lambda content: content["calibration"].update(normaliser_runs=0), "no lift is about"),
         (lambda content: content["calibration"].update(points="many"), "points"),
+        (lambda content: content["calibration"].update(floor=-0.1), "no lift is about"),
+        (lambda content: content["calibration"].update(margin="wide"), "margin"),
         (lambda content: content.update(method=["lift"]), "expected `str`"),
         (lambda content: content.update(posterior=3), "not subscriptable"),
     ],

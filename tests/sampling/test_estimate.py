@@ -71,7 +71,9 @@ class TestRuns:
         assert {after - before for before, after in pairwise(singly)} == {0, 1}
 
     @pytest.mark.parametrize("processors", [1, 2, 3, 8, None])
-    @pytest.mark.parametrize("stop", [{"runs": 3001}, {"width": 0.05}, {"test": "P > 0.05"}])
+    @pytest.mark.parametrize(
+        "stop", [{"runs": 3001}, {"width": 0.05}, {"test": "P > 0.05"}, {"test": "P > 0.08", "bayes": True}]
+    )
     def test_the_number_of_processors_does_not_matter(
         self, processors: int | None, stop: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -83,6 +85,7 @@ class TestRuns:
             monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
         other = found(**stop)
         assert (usual.satisfied, usual.runs, usual.claim) == (other.satisfied, other.runs, other.claim)
+        assert (usual.decision, usual.bayes) == (other.decision, other.bayes)
 
     def test_it_uses_no_more_processors_than_the_process_may_use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         pools: list[int | None] = []
@@ -197,6 +200,84 @@ class TestTest:
     def test_a_threshold_is_a_probability(self, text: str) -> None:
         with pytest.raises(st.InputError, match="must lie between 0 and 1"):
             found(test=text)
+
+
+class TestBayes:
+    @pytest.mark.parametrize(
+        ("test", "decision"),
+        [("P > 0.03", "accepted"), ("P <= .03", "rejected"), ("P < 0.2", "accepted"), ("P >= 0.2", "rejected")],
+    )
+    def test_it_answers_what_was_asked(self, test: str, decision: str) -> None:
+        estimate = found(test=test, bayes=True, error=UNLIKELY)
+        assert estimate.decision == decision
+        assert estimate.bayes is not None
+        assert str(estimate).startswith(f"{estimate.bayes.claim.by} is {decision}: Bayes factor ")
+        assert estimate.bayes.claim.level == pytest.approx(1 - UNLIKELY, abs=1e-9)
+        assert (estimate.bayes.log_factor_lower > 0) == (decision == "accepted")
+
+    def test_it_rests_on_the_first_runs_and_stops_at_the_run_that_decides(self) -> None:
+        estimate = found(test="P > 0.05", bayes=True, factor=50, prior=(2, 5))
+        assert estimate.bayes is not None
+        assert found(runs=estimate.runs).satisfied == estimate.satisfied
+        posterior = stats.beta(2 + estimate.satisfied, 5 + estimate.runs - estimate.satisfied)
+        prior = stats.beta(2, 5)
+        odds = [belief.sf(0.05) / belief.cdf(0.05) for belief in (posterior, prior)]
+        assert estimate.bayes.factor_lower == pytest.approx(odds[0] / odds[1], rel=1e-6)
+        assert estimate.bayes.factor_lower >= 50
+        sooner = found(test="P > 0.05", bayes=True, factor=50, prior=(2, 5), max_runs=estimate.runs - 1)
+        assert (sooner.decision, sooner.runs) == ("undecided", estimate.runs - 1)
+        assert sooner.bayes is not None
+        assert sooner.bayes.factor_lower < 50
+
+    def test_its_belief_is_that_of_the_prior_and_its_interval_may_be_read_at_any_time(self) -> None:
+        estimate = found(test="P > 0.05", bayes=True, prior=(2, 5), level=0.9)
+        k, n = estimate.satisfied, estimate.runs
+        assert (estimate.bayes_lower, estimate.bayes_upper) == credible(k, n, 0.9, prior=(2, 5))
+        assert (estimate.lower, estimate.upper) == anytime(k, n, 0.9)
+        assert estimate.claim.mode == "frequentist"
+
+    def test_after_the_most_runs_it_is_undecided_and_says_what_it_has(self) -> None:
+        estimate = found(test="P > 0.073", bayes=True, max_runs=3000)
+        assert (estimate.decision, estimate.runs) == ("undecided", 3000)
+        assert str(estimate).startswith(
+            f"P > 0.073 is undecided after 3,000 runs, the most that were allowed; {estimate.bayes}\n"
+        )
+
+    def test_undecided_runs_keep_it_from_an_answer_that_they_could_turn(self) -> None:
+        estimate = found(test="P > 0.05", bayes=True, max_events=150)
+        assert estimate.decision == "undecided"
+        assert str(estimate).startswith("P > 0.05 stays undecided: it depends on what the undecided runs would have")
+        assert estimate.bayes is not None
+        assert estimate.bayes.log_factor_lower < 0 < estimate.bayes.log_factor_upper
+        sure = found(test="P < 0.9", bayes=True, max_events=150)
+        assert sure.undecided > 0
+        assert sure.decision == "accepted"
+        assert sure.bayes is not None
+        assert sure.bayes.log_needed <= sure.bayes.log_factor_lower < sure.bayes.log_factor_upper
+
+    def test_without_it_nothing_is_said_of_a_factor(self) -> None:
+        assert found(test="P > 0.05").bayes is None
+        assert found(runs=10).bayes is None
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"bayes": True}, "bayes is a way to answer a test, and there is none\n  give a test, such as 'P > 0.3'"),
+            ({"bayes": True, "runs": 10}, "bayes is a way to answer a test"),
+            ({"bayes": 1, "test": "P > 0.3"}, "bayes is True or False, not 1"),
+            ({"prior": (1, 1)}, "prior applies only to a Bayesian test; add bayes=True"),
+            ({"test": "P > 0.3", "factor": 5}, "factor applies only to a Bayesian test; add bayes=True"),
+            ({"test": "P > 0.3", "bayes": True, "indifference": 0.1}, "a Bayesian test has no indifference"),
+            ({"test": "P > 0.3", "bayes": True, "factor": 5, "error": 0.1}, "give one of them"),
+            ({"test": "P > 0.3", "bayes": True, "prior": (1, 0)}, "prior is a and b of Beta(a, b)"),
+            ({"test": "P > 0.3", "bayes": True, "factor": 0.5}, "factor is a number above 1"),
+            ({"test": "P > 1", "bayes": True}, "a threshold between 0 and 1, not 1"),
+            ({"test": "P = 0.3", "bayes": True}, "is no test of a probability"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, options: dict[str, Any], words: str) -> None:
+        with pytest.raises(st.InputError, match=re.escape(words)):
+            found(**options)
 
 
 class TestInput:

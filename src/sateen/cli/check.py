@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import sateen as st
-from sateen.cli.options import AT, CONST, COUNT, END, JSON, MAX_EVENTS, PLOT, SEED, property_option, written
+from sateen.cli.options import AT, CONST, COUNT, END, JSON, MAX_EVENTS, PLOT, SEED, given, property_option, written
 from sateen.cli.output import number, print_json, run_content, shortened, warn, write_run
 from sateen.cli.progress import Bar
 from sateen.cli.sources import load_model, read_property
@@ -21,6 +21,8 @@ from sateen.core.text import percent, values_text
 if TYPE_CHECKING:
     from sateen.logic.csl import Property
 
+_WALDS: Final = ("indifference", "error")
+_UNIFORM: Final = "if all values were equally likely before"
 _CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
 
 
@@ -41,6 +43,11 @@ _CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which
     help="How near to the threshold of a test either answer will do.",
 )
 @click.option("--error", type=float, default=0.05, show_default=True, metavar="E", help="How often a test may err.")
+@click.option("--bayes", is_flag=True, help="Answer the test by its Bayes factor; it may err so often under a prior.")
+@click.option(
+    "--prior", type=float, nargs=2, metavar="A B", help="P is Beta(A, B) before the runs; by default uniform, 1 1."
+)
+@click.option("--factor", type=float, metavar="F", help="The Bayes factor that decides; by default the error says.")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="How often intervals cover.")
 @SEED
 @END
@@ -74,7 +81,7 @@ def check(
 
     \b
     sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --exact
-    sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --test "P > 0.05"
+    sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --test "P > 0.05" --bayes
     sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --replay 17 --plot run.svg
     """
     # All options beyond those that are named above are arguments of `estimate`.
@@ -89,7 +96,9 @@ def check(
     question = read_property(source, values, text, end)
     formula = question.formula
     if not ways:
-        options["test"] = _test(question, options["indifference"])
+        options["test"] = _test(question, None if options["bayes"] else options["indifference"])
+    if options["bayes"]:  # which has other defaults
+        options |= {name: None for name in _WALDS if not given(click.get_current_context(), (name,))}
     estimate = st.estimate(system, formula, at, seed=seed, progress=Bar(), **options)
     caps = {name: options[name] for name in _CAPS}
     content: dict[str, object] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
@@ -119,12 +128,12 @@ def check(
         print_json({**content, "files": files})
 
 
-def _test(question: Property, indifference: float) -> str | None:
+def _test(question: Property, indifference: float | None) -> str | None:
     """The test that a property with a bound asks for, if runs can answer it: they cannot tell 1 from nearly 1."""
     if question.comparison is None or question.bound is None:
         return None
     test = f"P {question.comparison} {question.bound!r}"
-    if question.bound - indifference > 0.0 and question.bound + indifference < 1.0:
+    if indifference is None or (question.bound - indifference > 0.0 and question.bound + indifference < 1.0):
         return test
     near = f"{question.bound:g} ± {indifference:g} does not lie between 0 and 1"
     warn(f"{test} is not tested, for {near}; runs are counted")
@@ -153,7 +162,10 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
         yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
     yield str(estimate)
     belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"
-    yield f"Bayes: {belief} {percent(estimate.level)}, if all values were equally likely before"
+    before = f"if P was drawn from {estimate.bayes.claim.measure} before" if estimate.bayes else _UNIFORM
+    yield f"Bayes: {belief} {percent(estimate.level)}, {before}"
+    if estimate.bayes:
+        yield str(estimate.bayes.claim)
     planning = f" and {estimate.planning:,} to plan them" if estimate.planning else ""
     rate = f"{estimate.events / max(estimate.seconds, 1e-9) / 1e6:.3g} million a second"
     yield f"{estimate.runs:,} runs{planning}: {estimate.events:,} events in {estimate.seconds:.3g} s, {rate}"
@@ -162,7 +174,8 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
 def _content(estimate: st.Estimate) -> dict[str, object]:
     """The estimate as plain data."""
     content = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
-    return {**content, "reasons": dict(estimate.reasons), "claim": estimate.claim.content()}
+    bayes = estimate.bayes and estimate.bayes.content()
+    return {**content, "reasons": dict(estimate.reasons), "claim": estimate.claim.content(), "bayes": bayes}
 
 
 def _table(path: st.Path) -> list[str]:

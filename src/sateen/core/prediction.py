@@ -18,7 +18,7 @@ from sateen.core.types import FloatArray
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
 
-Target: TypeAlias = Literal["probability", "frequency", "mean error"]
+Target: TypeAlias = Literal["probability", "frequency", "mean error", "answer"]
 Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
@@ -31,8 +31,10 @@ class Claim:
     `target` is what the interval is about: the probability f(θ), the frequency among `runs` fresh runs at θ, or the
     mean error over all θ. `mode` is the kind of promise: "credible" is a belief under a model; "marginal" holds on
     average over calibrations and over θ; "pac" holds for all but a share 1 - `confidence` of calibrations. `level` is
-    the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's.
-    "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right.
+    the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's,
+    `runs` None where the points differ in them.
+    "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right. The target
+    "answer" is about no interval, but about the answer to the question `by`, believed under the prior `measure`.
 
     >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
     with probability 95 % over the calibration draw, the interval contains the true probability for at least 90 % of \
@@ -55,6 +57,8 @@ parameters drawn uniformly from the space (beta in [0, 1])
             raise InputError(f"a claim is {known}, not {self}")
         if (self.mode == "pac") != (self.confidence is not None):
             raise InputError(f"a claim has a confidence if and only if its mode is pac; this one is {self.mode}")
+        if self.target == "answer" and self.mode != "credible":
+            raise InputError(f"a claim about an answer is credible, not {self.mode}")
         bounds_error = self.target == "mean error"
         if bounds_error != (self.value is not None) or bounds_error != (self.level is None):
             raise InputError("a claim about the mean error has a value, every other one a level")
@@ -64,6 +68,10 @@ parameters drawn uniformly from the space (beta in [0, 1])
             whose = f" of {self.by}" if self.by else ""
             promise = f"the mean error{whose} over parameters {self.measure} is at most {self.value:.4g}"
             return f"with probability {percent(self.confidence)} over the data, {promise}"
+        if self.target == "answer":
+            drawn = f"if the probability was drawn from {self.measure} before the runs"
+            right = f"an answer to {self.by} is right with probability at least {percent(self.level)} given the runs"
+            return f"{drawn}, {right}: a belief under this prior, which bounds no error at a given parameter"
         if self.mode == "credible":
             believer = f" of {self.by}" if self.by else ""
             belief = f"at each parameter the probability lies in the interval with probability {percent(self.level)}"
@@ -73,11 +81,14 @@ parameters drawn uniformly from the space (beta in [0, 1])
             return f"at the given parameter, {self.measure} {contain}"
         object_ = "the true probability" if self.target == "probability" else self._frequency()
         contains = f"the interval contains {object_}"
+        # What only the user can know: were they stopped by what was seen, nothing would be proven.
+        differ = ", if the numbers of runs per point, which differ, were fixed before the runs were made"
+        provided = differ if self.points is not None and self.runs is None else ""
         if self.mode == "pac":
-            drawn = f"for at least {percent(self.level)} of parameters {self.measure}"
+            drawn = f"for at least {percent(self.level)} of parameters {self.measure}{provided}"
             return f"with probability {percent(self.confidence)} over the calibration draw, {contains} {drawn}"
         draw = f"over the calibration draw and a parameter {self.measure}"
-        return f"with probability at least {percent(self.level)} {draw}, {contains}"
+        return f"with probability at least {percent(self.level)} {draw}, {contains}{provided}"
 
     def _frequency(self) -> str:
         runs = "as many" if self.runs is None else f"{self.runs:,}"

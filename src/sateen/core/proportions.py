@@ -77,12 +77,14 @@ def lower_bound(satisfied: npt.ArrayLike, trials: npt.ArrayLike, miss: float) ->
     return np.where(inner, betaincinv(inside, np.where(inner, m, 1.0) - inside + 1.0, miss), 0.0)
 
 
-def hoeffding_margin(trials: int, miss: float) -> float:
+def hoeffding_margin(trials: npt.ArrayLike, miss: float) -> FloatArray:
     """How far a frequency is from its probability, except with the probability `miss`: sqrt(ln(2/miss) / 2M).
 
-    In statistical model checking it is known as the Chernoff bound.
+    In statistical model checking it is known as the Chernoff bound. Without a run it is infinite.
 
-    >>> round(hoeffding_margin(500, 0.05), 4)
+    >>> round(float(hoeffding_margin(500, 0.05)), 4)
     0.0607
     """
-    return math.sqrt(math.log(2.0 / miss) / (2.0 * trials))
+    m = np.asarray(trials, np.float64)
+    made = m > 0
+    return np.where(made, np.sqrt(math.log(2.0 / miss) / (2.0 * np.where(made, m, 1.0))), math.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Final
@@ -70,12 +71,13 @@ def _check(guarantee: Guarantee) -> None:
     check_share(guarantee.level, "level", "0.9")
     if claim.confidence is not None:
         check_share(claim.confidence, "confidence", "0.95")
-    if claim.target != method.target or calibration.points < 0 or calibration.normaliser_runs < 1:
+    counted = calibration.points >= 0 and calibration.normaliser_runs >= 1 and 0.0 <= calibration.floor < math.inf
+    if claim.target != method.target or not counted:
         raise InputError(f"no {guarantee.method} is about the {claim.target}, by {calibration}")
     point = Space().points([{}])
     mean, std, lower, upper = np.array([[0.5], [0.1], [0.4], [0.6]])
     believed = Prediction(point, mean, std, lower, upper, guarantee.level, claim)
-    reach = difficulty(calibration.normaliser, believed, calibration.normaliser_runs)
+    reach = difficulty(calibration.normaliser, believed, calibration.normaliser_runs, calibration.floor)
     lower, upper = method.interval(calibration, centre(believed), reach * np.float64(calibration.threshold or 0.0))
     ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     Prediction(point, believed.mean, believed.std, *ends, guarantee.level, claim)

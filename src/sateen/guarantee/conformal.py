@@ -78,6 +78,11 @@ def fewest_points(miss: float, confidence: float | None) -> int:
 def distances(observations: Observations, mean: FloatArray) -> FloatArray:
     """How far the frequency at each point can be from the mean, whatever the undecided runs would have become."""
     low, high = observations.frequency_bounds.T
+    return farthest(low, high, mean)
+
+
+def farthest(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
+    """How far from the mean something between `low` and `high` can be."""
     return np.asarray(np.maximum(high - mean, mean - low))
 
 

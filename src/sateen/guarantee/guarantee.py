@@ -59,9 +59,10 @@ class Guarantee:
         where = self._points(points)
         believed = self.posterior.predict(where, level=self.level)
         mean = centre(believed)
-        u = difficulty(self.calibration.normaliser, believed, self.calibration.normaliser_runs)
-        threshold = self.weighted.at(where.theta) if self.weighted else np.float64(self.calibration.threshold)
-        lower, upper = METHODS[self.method].interval(self.calibration, mean, threshold * u)
+        calibration = self.calibration
+        u = difficulty(calibration.normaliser, believed, calibration.normaliser_runs, calibration.floor)
+        threshold = self.weighted.at(where.theta) if self.weighted else np.float64(calibration.threshold)
+        lower, upper = METHODS[self.method].interval(calibration, mean, threshold * u)
         ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
         return Prediction(where, mean, believed.std, *ends, self.level, self.claim)
 
@@ -126,7 +127,8 @@ def calibrate(
     - `method="icp"` and `"nicp"`, about the frequency among as many fresh runs, not about f: f̂ ± τ and f̂ ± τu(θ), where
       the `normaliser` u is "posterior" (the default), "quantile" or "predictive".
     - `method="chernoff"`, about f: `icp`, or `nicp` with a normaliser, with the Chernoff bound added at each end;
-      `split` is the share of 1 - level that the conformal part may miss, by default a half.
+      `split` is the share of 1 - level that the conformal part may miss, by default a half. The points may differ in
+      their runs as for the lift; then each score has the bound of its own point in it.
 
     `density` says that θ will be drawn with this density rather than uniformly: it takes an (n, dimension) array and
     gives n numbers, relative to the uniform measure of the space; a constant factor does not matter. Where the points

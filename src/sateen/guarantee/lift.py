@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sateen.core.observations import Observations
-from sateen.core.posterior import FullPosterior, training_of
-from sateen.core.prediction import Learner, Prediction, Target, Training
+from sateen.core.posterior import FullPosterior
+from sateen.core.prediction import Learner, Prediction, Target
 from sateen.core.proportions import lower_bound, upper_bound
 from sateen.core.seeds import stream, stream_seed
 from sateen.core.types import FloatArray
@@ -43,11 +43,12 @@ from sateen.guarantee.conformal import (
     conformal_miss,
     density_rank,
     distances,
+    farthest,
     largest,
     threshold_of,
 )
 from sateen.guarantee.methods import Calibration
-from sateen.guarantee.normaliser import centre, difficulty
+from sateen.guarantee.normaliser import centre, difficulty, runs_per_point
 
 if TYPE_CHECKING:
     from sateen.guarantee.request import CalibrateRequest
@@ -77,10 +78,8 @@ class LiftMethod:
         self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
     ) -> tuple[Calibration, WeightedThreshold | None]:
         """The threshold for frequencies where all points have the same runs, else that for the bounds on f."""
-        points, numbers = len(held_out), np.unique(held_out.trials)
-        equal = len(numbers) == 1
-        # Runs that differ may differ by what was seen, and the normaliser must not depend on that.
-        runs = int(numbers[0]) if equal else _typical_runs(training_of(posterior))
+        points = len(held_out)
+        every, runs = runs_per_point(held_out, posterior)
         rank = request.rank or (
             1 if request.density is None else density_rank(request.density, posterior.space, points)
         )
@@ -97,12 +96,12 @@ class LiftMethod:
             if normaliser is None:
                 normaliser, why = _choose_normaliser(posterior, points, runs, rank, eta, request.seed)
             mean = centre(prediction)
-            distance = distances(held_out, mean) if equal else lifted_distances(held_out, mean, eta)
+            distance = distances(held_out, mean) if every is not None else lifted_distances(held_out, mean, eta)
             scores = distance / difficulty(normaliser, prediction, runs)
             threshold, weighted = threshold_of(request, held_out, scores, rank, rank / (points + 1))
         calibration = Calibration(
             points=points,
-            runs=runs if equal else None,
+            runs=every,
             rank=None if eta is None else rank,
             threshold=threshold,
             miss=request.miss if eta is None else conformal_miss(points, rank, request.confidence),
@@ -171,14 +170,7 @@ def lifted_distances(observations: Observations, mean: FloatArray, eta: float) -
     """S⁺ times u: how far the bounds on f at each point are from the mean; undecided runs count against both."""
     lower = lower_bound(observations.satisfied, observations.trials, eta)
     upper = upper_bound(observations.satisfied + observations.undecided, observations.trials, eta)
-    return np.maximum(np.maximum(upper - mean, mean - lower), 0.0)
-
-
-def _typical_runs(training: Training | None) -> int:
-    """One number of runs for all points, the harmonic mean where they differ; 1 where no runs are known."""
-    made = np.empty(0) if training is None else training.observations.trials
-    made = made[made > 0]
-    return max(round(len(made) / float((1.0 / made).sum())), 1) if len(made) else 1
+    return np.maximum(farthest(lower, upper, mean), 0.0)
 
 
 def _choose_normaliser(

@@ -29,8 +29,9 @@ class Calibration:
     - `threshold`: what a fresh score seldom exceeds; infinite where the points are too few, None with a density.
     - `miss`: how seldom: ε₁, the conformal part of what the claim may miss.
     - `eta`: how often the binomial bounds of the lift may miss, for which it reads the scores off more tightly.
-    - `margin`: what the Chernoff bound adds at each end.
+    - `margin`: what the Chernoff bound adds at each end; None where runs differ, and each score has its own in it.
     - `normaliser`: what scores were divided by; `normaliser_runs` the M in it; `why`: how it was chosen.
+    - `floor`: what is added to the normaliser everywhere, so that a margin is never divided by nearly 0.
     - `fingerprint`: that of the held-out observations.
     """
 
@@ -43,18 +44,22 @@ class Calibration:
     normaliser_runs: int
     fingerprint: str
     eta: float | None = None
-    margin: float = 0.0
+    margin: float | None = 0.0
     why: str = "given"
+    floor: float = 0.0
 
     def __str__(self) -> str:
         runs = "different numbers of runs" if self.runs is None else f"{self.runs:,} run{'s' * (self.runs != 1)}"
-        parts = [f"{self.points:,} held-out points with {runs}", f"normaliser {self.normaliser} ({self.why})"]
+        normaliser = f"normaliser {self.normaliser}" + (f" + {self.floor:.4g}" if self.floor else "")
+        parts = [f"{self.points:,} held-out points with {runs}", f"{normaliser} ({self.why})"]
         if self.threshold is not None:
             rank = f" (rank {self.rank})" if self.rank else ", too few points for the level"
             parts.append(f"threshold {self.threshold:.4g}{rank}")
         if self.eta is not None:
             parts.append(f"η {self.eta:.4g}")
-        if self.margin:
+        if self.margin is None:
+            parts.append("each point's margin in its score")
+        elif self.margin:
             parts.append(f"margin {self.margin:.4g}")
         return ", ".join(parts)
 

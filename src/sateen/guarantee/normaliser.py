@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from sateen.core.posterior import training_of
+
 if TYPE_CHECKING:
+    from sateen.core.observations import Observations
+    from sateen.core.posterior import FullPosterior
     from sateen.core.prediction import Prediction
     from sateen.core.types import FloatArray
 
@@ -51,6 +55,21 @@ NORMALISERS: Final[Mapping[str, Difficulty]] = MappingProxyType(
 )
 
 
-def difficulty(normaliser: str, prediction: Prediction, runs: int) -> FloatArray:
-    """u at each point of a posterior's prediction; `runs` is the M of the predictive one."""
-    return NORMALISERS[normaliser](prediction, runs)
+def difficulty(normaliser: str, prediction: Prediction, runs: int, floor: float = 0.0) -> FloatArray:
+    """u at each point of a posterior's prediction; `runs` is the M of the predictive one, `floor` is added to all."""
+    return NORMALISERS[normaliser](prediction, runs) + floor
+
+
+def runs_per_point(held_out: Observations, posterior: FullPosterior) -> tuple[int | None, int]:
+    """The number of runs of every point, None where they differ; and the number that stands for them in a difficulty.
+
+    Runs that differ may differ by what is known of their points, and a difficulty must not depend on the points that
+    were drawn. So the training's runs stand for them: their harmonic mean, or 1 where no runs are known.
+    """
+    numbers = np.unique(held_out.trials)
+    if len(numbers) == 1:
+        return int(numbers[0]), int(numbers[0])
+    training = training_of(posterior)
+    made = np.empty(0) if training is None else training.observations.trials
+    made = made[made > 0]
+    return None, max(round(len(made) / float((1.0 / made).sum())), 1) if len(made) else 1

@@ -30,6 +30,7 @@ from sateen.engine.emit import REASONS
 from sateen.engine.run import Counts, Runner
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
+from sateen.sampling.bayes import UNIFORM, BayesAnswer, BayesTest, Prior, answered
 from sateen.sampling.sequential import (
     Bits,
     Decision,
@@ -42,6 +43,8 @@ from sateen.sampling.sequential import (
 )
 
 _DEFAULT_RUNS: Final = 10_000
+_INDIFFERENCE: Final = 0.01
+_ERROR: Final = 0.05
 _FIRST_CHUNK: Final = 64  # runs for each thread, before it is known how long they take
 _WAVE_SECONDS: Final = 0.2  # between two signs of progress
 _TEST: Final = re.compile(r"\s*P\s*(>=?|<=?)\s*(\S+)\s*", re.IGNORECASE)
@@ -54,8 +57,9 @@ class Estimate:
     `sentences` say it in words, and so does `str(estimate)`. `probability` is the frequency among the `runs`, or NaN
     where undecided runs leave it open; `reasons` says why they are undecided. From `bayes_lower` to `bayes_upper`
     reaches the central part, of weight `level`, of what to believe after these runs if before them every probability
-    was as likely. `planning` are further runs, made only to find out how many to make; `events` and `seconds` are of
-    all runs, without compiling. `decision` is the answer to a test.
+    was as likely, or as the prior of a Bayesian test has it. `planning` are further runs, made only to find out how
+    many to make; `events` and `seconds` are of all runs, without compiling. `decision` is the answer to a test, and
+    `bayes` what it rests on where the test is Bayesian.
     """
 
     probability: float
@@ -74,6 +78,7 @@ class Estimate:
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     planning: int = 0
     events: int = 0
+    bayes: BayesAnswer | None = None
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -89,8 +94,11 @@ def estimate(
     width: float | None = None,
     test: str | None = None,
     level: float = 0.95,
-    indifference: float = 0.01,
-    error: float = 0.05,
+    indifference: float | None = None,
+    error: float | None = None,
+    bayes: bool = False,
+    prior: Prior | None = None,
+    factor: float | None = None,
     max_runs: int = 10_000_000,
     max_events: int = 1_000_000,
     max_time: float = math.inf,
@@ -98,9 +106,12 @@ def estimate(
 ) -> Estimate:
     """P(formula | theta), estimated from `runs` runs, from as many as a `width` needs, or as a `test` needs.
 
-    A test is text such as `"P > 0.3"`. It is answered wrongly with probability `error` at most, provided that the
-    probability is further than `indifference` from the threshold. Width and test make `max_runs` runs at most. A run
-    is undecided after `max_events` jumps, or at `max_time`. Run i is the one that `replay` shows for point 0, run i.
+    A test is text such as `"P > 0.3"`. It is answered wrongly with probability `error` at most (0.05), provided that
+    the probability is further than `indifference` (0.01) from the threshold. With `bayes` the answer comes once the
+    Bayes factor is `factor`, under the prior Beta(a, b) that `prior` = (a, b) says, by default uniform: then `error`
+    bounds the probability, under that prior and given the runs, that the answer is wrong, and no indifference is
+    needed. Width and test make `max_runs` runs at most. A run is undecided after `max_events` jumps, or at `max_time`.
+    Run i is the one that `replay` shows for point 0, run i.
 
     >>> from sateen.logic.parser import stl
     >>> decay = Model.parse('''
@@ -112,7 +123,8 @@ def estimate(
     True
     """
     _check(runs, width, test, level, max_runs)
-    question = None if test is None else _Question.read(test, indifference, error)
+    _check_test(test, indifference, error, bayes, prior, factor)
+    question = None if test is None else _Question.read(test, indifference, error, bayes, prior, factor)
     runner = Runner(model, (formula,))
     values = model.values(theta)
     row = [values[name] for name in runner.parameters]
@@ -125,13 +137,15 @@ def estimate(
         source.compile(runner.is_compiled, singly=question is not None)
         started = time.perf_counter()
         decision: Decision | None = None
+        found: BayesAnswer | None = None
         if question is not None:
             with working(progress, "testing", max_runs, "runs"):
                 counted, answer = until_answered(source.each, question.test, max_runs)
             decision = question.decision(answer)
             limits = anytime(counted.satisfied, counted.runs, level, counted.undecided)
             measure = "the intervals after all runs of such a test together"
-            sentences.append(question.sentence(decision, counted, max_runs))
+            found = question.found(counted)
+            sentences.append(question.sentence(decision, counted, max_runs, found))
         elif width is not None:
             counted, limits, _ = until_width(source.count, width, level, max_runs)
         else:
@@ -140,7 +154,7 @@ def estimate(
         seconds = time.perf_counter() - started
     claim = Claim("probability", "frequentist", level, measure, runs=counted.runs)
     sentences += _sentences(claim, limits, counted, width)
-    belief = credible(counted.satisfied, counted.runs, level, counted.undecided)
+    belief = credible(counted.satisfied, counted.runs, level, counted.undecided, found.prior if found else UNIFORM)
     return Estimate(
         probability=math.nan if counted.undecided else counted.satisfied / counted.runs,
         lower=limits[0],
@@ -158,6 +172,7 @@ def estimate(
         reasons=MappingProxyType({name: n for name, n in zip(REASONS, counted.reasons, strict=True) if n}),
         planning=source.made - counted.runs if width is not None else 0,
         events=source.events,
+        bayes=found,
     )
 
 
@@ -225,29 +240,47 @@ class _Question:
     """A test as it was asked, and in the form in which it is made, which is always P > threshold."""
 
     relation: str
-    test: SequentialTest
+    test: SequentialTest | BayesTest
 
     @classmethod
-    def read(cls, text: str, indifference: float, error: float) -> _Question:
+    def read(
+        cls,
+        text: str,
+        indifference: float | None,
+        error: float | None,
+        bayes: bool,
+        prior: Prior | None,
+        factor: float | None,
+    ) -> _Question:
         match = _TEST.fullmatch(text)
         try:
             relation, threshold = match.group(1), float(match.group(2))  # type: ignore[union-attr]
         except (AttributeError, ValueError):
             raise InputError(f"{text!r} is no test of a probability; write P > 0.3, or >=, < or <=") from None
-        return cls(relation, SequentialTest(threshold, indifference, error))
+        error = _ERROR if error is None else error
+        if bayes:
+            return cls(relation, BayesTest.of(threshold, UNIFORM if prior is None else prior, factor, error))
+        return cls(relation, SequentialTest(threshold, _INDIFFERENCE if indifference is None else indifference, error))
 
     def decision(self, answer: Decision) -> Decision:
         """The answer to what was asked: P < q is accepted where P > q is rejected."""
         opposite: dict[Decision, Decision] = {"accepted": "rejected", "rejected": "accepted"}
         return answer if ">" in self.relation else opposite.get(answer, answer)
 
-    def sentence(self, decision: Decision, counted: Tally, max_runs: int) -> str:
+    def found(self, counted: Tally) -> BayesAnswer | None:
+        """What a Bayesian test rests on; None for Wald's."""
+        return answered(self.test, self.relation, counted) if isinstance(self.test, BayesTest) else None
+
+    def sentence(self, decision: Decision, counted: Tally, max_runs: int, found: BayesAnswer | None) -> str:
         """What the answer means."""
         asked = f"P {self.relation} {self.test.threshold:g}"
+        evidence = "" if found is None else f"; {found}"
         if decision == "undecided" and counted.runs < max_runs:
-            return f"{asked} stays undecided: it depends on what the undecided runs would have become"
+            return f"{asked} stays undecided: it depends on what the undecided runs would have become{evidence}"
         if decision == "undecided":
-            return f"{asked} is undecided after {counted.runs:,} runs, the most that were allowed"
+            return f"{asked} is undecided after {counted.runs:,} runs, the most that were allowed{evidence}"
+        if isinstance(self.test, BayesTest):
+            return f"{asked} is {decision}: {found}"
         high = (">" in self.relation) == (decision == "accepted")
         other = self.test.threshold + (-self.test.indifference if high else self.test.indifference)
         side = "less" if high else "more"
@@ -279,3 +312,30 @@ def _check(runs: int | None, width: float | None, test: str | None, level: float
     for name, share in (("width", width), ("level", level)):
         if share is not None and not 0.0 < share < 1.0:
             raise InputError(f"{{{name}}} is between 0 and 1, not {share!r}", argument=name)
+
+
+def _check_test(
+    test: str | None,
+    indifference: float | None,
+    error: float | None,
+    bayes: bool,
+    prior: Prior | None,
+    factor: float | None,
+) -> None:
+    """Refuse what a test does not heed."""
+    if not isinstance(bayes, bool):
+        raise InputError(f"{{bayes}} is True or False, not {bayes!r}", argument="bayes")
+    if bayes and test is None:
+        raise InputError(
+            "{bayes} is a way to answer a test, and there is none",
+            argument="bayes",
+            remedy="give a {test}, such as 'P > 0.3'",
+        )
+    if bayes and indifference is not None:
+        raise InputError("a Bayesian test has no {indifference}; leave it out", argument="indifference")
+    for name, value in (("prior", prior), ("factor", factor)):
+        if value is not None and not bayes:
+            raise InputError(f"{{{name}}} applies only to a Bayesian test; add {{bayes=True}}", argument=name)
+    if factor is not None and error is not None:
+        problem = "{factor} and {error} both say how much evidence a Bayesian test needs; give one of them"
+        raise InputError(problem, argument="factor")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from scipy.special import betainccinv, betaincinv, betaln
 
 from sateen.core.errors import InputError
 from sateen.core.proportions import Limits, clopper_pearson
+from sateen.core.types import FloatArray
 
 Decision: TypeAlias = Literal["accepted", "rejected", "undecided"]
 Bits: TypeAlias = npt.NDArray[np.bool_]
@@ -50,11 +51,13 @@ class Tally:
         return Tally(self.runs + other.runs, self.satisfied + other.satisfied, tuple(map(sum, reasons)))
 
 
-def credible(satisfied: int, runs: int, level: float, undecided: int = 0) -> Limits:
-    """The central part, of weight `level`, of Beta(1 + satisfied, 1 + violated): the belief after a uniform one."""
-    tail, most = (1.0 - level) / 2.0, satisfied + undecided
-    lower = float(betaincinv(satisfied + 1, runs - satisfied + 1, tail))
-    return lower, float(betainccinv(most + 1, runs - most + 1, tail))
+def credible(
+    satisfied: int, runs: int, level: float, undecided: int = 0, prior: tuple[float, float] = (1.0, 1.0)
+) -> Limits:
+    """The central part, of weight `level`, of Beta(a + satisfied, b + violated): the belief after the `prior` a, b."""
+    (a, b), tail, most = prior, (1.0 - level) / 2.0, satisfied + undecided
+    lower = float(betaincinv(satisfied + a, runs - satisfied + b, tail))
+    return lower, float(betainccinv(most + a, runs - most + b, tail))
 
 
 def anytime(satisfied: int, runs: int, level: float, undecided: int = 0) -> Limits:
@@ -169,7 +172,7 @@ class SequentialTest:
         if not 0.0 < self.error < 0.5:
             raise InputError(f"{{error}} is a probability between 0 and 0.5, not {self.error:g}", argument="error")
 
-    def evidence(self, satisfied: npt.ArrayLike, runs: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def evidence(self, satisfied: npt.ArrayLike, runs: npt.ArrayLike) -> FloatArray:
         """How much these counts speak for P > threshold, or, below 0, against it."""
         high, low = self.threshold + self.indifference, self.threshold - self.indifference
         for_it, against = math.log(high / low), math.log1p(-high) - math.log1p(-low)
@@ -180,21 +183,32 @@ class SequentialTest:
         """After how many of the next `bits` it decides, and how, or None; `satisfied` of `runs` came before."""
         counts = satisfied + np.cumsum(bits)
         evidence = self.evidence(counts, runs + np.arange(1, len(bits) + 1))
-        beyond = np.flatnonzero(np.abs(evidence) >= -math.log(self.error))
-        if not len(beyond):
-            return len(bits), None
-        return int(beyond[0]) + 1, "accepted" if evidence[beyond[0]] > 0.0 else "rejected"
+        return first_beyond(evidence, -math.log(self.error))
 
 
-def until_answered(
-    draw: Callable[[int], tuple[Bits, Bits]], test: SequentialTest, max_runs: int
-) -> tuple[Tally, Decision]:
+def first_beyond(evidence: FloatArray, bound: float) -> tuple[int, Decision | None]:
+    """After how many runs the evidence is at least `bound`, or at most its negative; after all, and None, if never."""
+    beyond = np.flatnonzero(np.abs(evidence) >= bound)
+    if not len(beyond):
+        return len(evidence), None
+    return int(beyond[0]) + 1, "accepted" if evidence[beyond[0]] > 0.0 else "rejected"
+
+
+class RunTest(Protocol):
+    """A test that is made run by run; its evidence rises with every satisfaction and falls with every violation."""
+
+    def first(self, bits: Bits, satisfied: int = 0, runs: int = 0) -> tuple[int, Decision | None]:
+        """After how many of the next `bits` it decides, and how, or None; `satisfied` of `runs` came before."""
+
+
+def until_answered(draw: Callable[[int], tuple[Bits, Bits]], test: RunTest, max_runs: int) -> tuple[Tally, Decision]:
     """Runs until the test is decided, and its decision; "undecided" after `max_runs`.
 
     `draw(n)` makes the next n runs and says of each whether it satisfied the formula, and, in a row for every reason,
     whether it stayed undecided. The test is made twice: undecided runs are read as violations, and as satisfactions.
     The hidden evidence lies in between; so where both readings decide alike, the test on the hidden bits has decided so
-    before, and errs no more often. Where they decide differently, more runs do not help.
+    before, and errs no more often. Where they decide differently, more runs do not help. The result depends on the
+    runs alone, not on how many are drawn at a time.
     """
     counted = Tally()
     decisions: list[Decision | None] = [None, None]
