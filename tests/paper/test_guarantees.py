@@ -51,6 +51,14 @@ def test_curves_are_plain_data(small):
     assert np.array(content["values"]["SVI-GP"]["ICP"]).shape == (2, 1)
 
 
+def test_the_tables_have_the_means_over_trainings(small):
+    widths, errors = (table.markdown() for table in small.tables())
+    assert "| | 10 runs | 50 runs |" in widths.replace("|  |  |", "| |")
+    bayes = small.widths()["SVI-GP"]["Bayes"].mean(axis=1)
+    assert f"| SVI-GP | Bayes | {bayes[0]:.4f} | {bayes[1]:.4f} |" in widths
+    assert "means over 1 training, by runs per point" in errors
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -87,8 +95,8 @@ def test_the_command_writes_the_figures_and_numbers_that_the_library_does(tmp_pa
     figures = GuaranteeFigures(tmp_path / "one", **{**SMALL, "runs": (10,)})
     figures.run()
     files = figures.draw(".svg")
-    names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg", "guarantee-numbers.json"]
-    assert [file.name for file in files] == names
+    names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg"]
+    assert [file.name for file in files] == [*names, "guarantee-table.md", "guarantee-numbers.json"]
     command = ["paper", "guarantees", "-l", "svi-gp", "--runs", "10", "--seeds", "1", "--seed", "3"]
     done = CliRunner().invoke(main, [*command, "-o", str(tmp_path / "two")])
     assert done.exit_code == 0, done.output

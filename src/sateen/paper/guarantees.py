@@ -25,8 +25,9 @@ from sateen.paper.forecast import guarantee_seconds
 from sateen.paper.presets import FAST, label, learners_under, method_of
 from sateen.paper.published import METHODS
 from sateen.paper.reproduction import PaperRun
+from sateen.paper.tables import Table, curves_table
 from sateen.paper.tasks import prediction_content, prediction_from
-from sateen.pipeline import SILENT, Progress, stream_seed
+from sateen.pipeline import SILENT, Progress, stream_seed, write_text
 from sateen.pipeline.folder import read_checksummed, write_checksummed, write_json
 from sateen.pipeline.tasks import RunContext, Save, Task, folder_task
 
@@ -173,6 +174,14 @@ class GuaranteeFigures(PaperRun):
         curves = {"widths": plain(self.widths()), "errors": plain(self.errors())}
         return {"seed": self.seed, "preset": self.preset, **curves}
 
+    def tables(self) -> list[Table]:
+        """Figures 1 and 3 as tables."""
+        over = f"means over {self.trainings} training{'s' * (self.trainings != 1)}, by runs per point"
+        return [
+            curves_table(f"Mean widths of bands, 95 % where no other level stands; {over}:", self.runs, self.widths()),
+            curves_table(f"Bounds on the mean error, and half-widths of bands; {over}:", self.runs, self.errors()),
+        ]
+
     def draw(self, suffix: str = ".png") -> list[Path]:
         """Draw all three into the folder, and write their numbers; the paths of the files, the numbers last."""
         from sateen.plot.paper import bands_over_parameter, errors_by_runs, widths_by_runs
@@ -181,10 +190,12 @@ class GuaranteeFigures(PaperRun):
         for learner, name in self.learners.items():
             drawn[f"guarantee-bands-{name}"] = bands_over_parameter(learner, self.bands(learner), self.shown_test())
         drawn["guarantee-errors"] = errors_by_runs(self.runs, self.errors())
-        numbers = self.path / "guarantee-numbers.json"
+        text, numbers = self.path / "guarantee-table.md", self.path / "guarantee-numbers.json"
+        with self.folder.writing(text):
+            write_text(text, "\n".join(table.markdown() for table in self.tables()))
         with self.folder.writing(numbers):
             write_json(numbers, self.content())
-        return [*self.save(drawn, suffix), numbers]
+        return [*self.save(drawn, suffix), text, numbers]
 
     def _task(
         self, figure: str, compute: Callable[[_Training, st.Observations], _Trained], training: _Training

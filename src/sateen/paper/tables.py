@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from sateen.paper.presets import FAST, PRESETS, label, method_of, preset_of
 from sateen.paper.published import DIMENSIONS, RANDOM_SOURCE, Figures
 from sateen.paper.rows import Lift, Row
 
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 Cells: TypeAlias = tuple[str, ...]
 Column: TypeAlias = tuple[str, int, int]  # the name of a figure, its factor, and its digits
 _DASH: Final = "-"
@@ -126,6 +130,17 @@ def random_tables(rows: Sequence[Row]) -> list[Table]:
     notes += [_WORSE] if any(row.worse for row in rows) else []
     notes += _refusals(rows)
     return [Table(_RANDOM_HEAD, tuple(_by_rates(rows)), tuple(notes)), *_preset_tables(rows)]
+
+
+def curves_table(caption: str, runs: Sequence[int], curves: Mapping[str, Mapping[str, FloatArray]]) -> Table:
+    """Means over trainings by learner and name, a column for each number of runs per point."""
+    head = ("", "", *(f"{each:,} run{'s' * (each != 1)}" for each in runs))
+    cells = tuple(
+        ("" if place else learner, name, *(f"{mean:.4f}" for mean in rows.mean(axis=1)))
+        for learner, by_name in curves.items()
+        for place, (name, rows) in enumerate(by_name.items())
+    )
+    return Table((head,), cells, caption=caption)
 
 
 def _part(part: str, rows: Sequence[Row], labels: Labels | None) -> Iterator[Cells]:
