@@ -32,6 +32,8 @@ _FIT: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
         | dict(zip(map(str, DIMENSIONS), (5, 12, 13, 17, 23, 19, 26), strict=True)),
         "svi-gp": dict(zip(_LETTERS, (0.3, 0.6, 2.0, 0.5, 2.0, 0.2, 1.1, 2.9, 2.6, 60), strict=True))
         | dict(zip(map(str, DIMENSIONS), (5, 10, 10, 12, 17, 16, 21), strict=True)),
+        "ep-gp-faithful": dict(zip(_LETTERS, (0.6, 0.7, 7, 0.5, 7, 0.2, 3, 14, 35, 0.1), strict=True))
+        | dict(zip(map(str, DIMENSIONS), (35, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1), strict=True)),  # beyond, it refuses
         "svi-bnn": dict(zip(_LETTERS, (4, 5, 5, 4, 5, 4, 4, 7, 8, 60), strict=True))
         | dict(zip(map(str, DIMENSIONS), (6, 5, 6, 9, 6, 8, 7), strict=True)),
         "default": dict(zip(_LETTERS, (0.3, 0.6, 2.0, 0.5, 2.0, 0.2, 1.1, 2.9, 2.6, 60), strict=True))
@@ -41,11 +43,11 @@ _FIT: Final[Mapping[str, Mapping[str, float]]] = MappingProxyType(
 # The presets faithful and as-run: epochs, seconds of a step, and how those of the process grow with inducing points.
 _BATCH: Final = 100
 _NETWORK_EPOCHS: Final = MappingProxyType({"svi-bnn-faithful": 2500, "svi-bnn-as-run": 5500})
-_NETWORK_STEP: Final = 0.0004
-_NETWORK_COMPILING: Final = 7.0
+_NETWORK_STEP: Final = 0.0001
+_NETWORK_COMPILING: Final = 3.0
 _PROCESSES: Final = ("svi-gp-faithful", "svi-gp-as-run")
 _PROCESS_EPOCHS: Final = 2000
-_PROCESS_STEP: Final = 0.48
+_PROCESS_STEP: Final = 0.19
 _PROCESS_POWER: Final = 2.7
 _MOST_INDUCING: Final = 1000
 
