@@ -11,7 +11,7 @@ apart, as `presets`, and so their comparison is all that goes to results/paper-p
     sateen paper all --finished --preset as-run --preset faithful --preset fast -l ep-gp,svi-gp,svi-bnn -o all
     python benchmarks/paper.py all
 
-Stages come one after the other, and every task has a file, so the times of the files tell how long a stage took. They
+With --times, how long each stage took goes to results/paper-times.json. Stages come one after the other, and every task has a file, so the times of the files tell how long a stage took. They
 do so only for folders that were made in one go, on the machine where this runs.
 """
 
@@ -53,21 +53,27 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--times", action="store_true", help="the folders were made in one go: keep the times")
     options = parser.parse_args()
-    kept = machine.RESULTS / "paper.json"
-    content: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    content, times = (_kept(name) for name in ("paper", "paper-times"))
     for folder in options.folders:
         found, text = json.loads((folder / "table.json").read_text()), (folder / "table.md").read_text()
         name = folder.name
         if len(found["presets"]) > 1:
             name, blocks = "presets", text.split("\n\n")
             text = blocks[next(at for at, block in enumerate(blocks) if block.lstrip().startswith(COMPARISON)) + 1]
-        seconds = stage_seconds(folder) if options.times else {}
-        if seconds:
+        content[name] = {"machine": machine.note(*PACKAGES), **found}
+        if options.times:
+            seconds = stage_seconds(folder)
             minutes = ", ".join(f"{stage} {each / 60:.1f}" for stage, each in seconds.items())
             print(f"{name}: {sum(seconds.values()) / 60:.1f} minutes in all: {minutes}")
-        content[name] = {"machine": machine.note(*PACKAGES), "seconds": seconds, **found}
+            times[name] = {"machine": machine.note(*PACKAGES), "seconds": seconds}
         (machine.RESULTS / f"paper-{name}.md").write_text(text.strip() + "\n")
-    print(machine.write("paper", content))
+    print(machine.write("paper", content), machine.write("paper-times", times))
+
+
+def _kept(name: str) -> dict[str, Any]:
+    """What earlier runs left."""
+    file = machine.RESULTS / f"{name}.json"
+    return dict(json.loads(file.read_text())) if file.exists() else {}
 
 
 if __name__ == "__main__":

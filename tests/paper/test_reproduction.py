@@ -192,6 +192,8 @@ def test_what_is_finished_can_be_shown_without_the_rest(done: Reproduction, fold
     assert not shown.pipeline.pending()
     assert shown.run().rows == done.run().rows
     assert shown.run().lifts == done.run().lifts
+    beside = Reproduction(["a", "r06"], folder, **SMALL, finished=True)
+    assert not beside.pipeline.pending()  # nor are networks searched for
     with pytest.raises(st.InputError, match=r"no fit of these parts and learners is finished in .*; compute one first"):
         Reproduction(["a"], tmp_path, finished=True).run()
 

@@ -208,7 +208,7 @@ class Reproduction(PaperRun):
             for learner in self.learners
         }
         return {
-            "search for networks": [*self.searches.values()],
+            "search for networks": [task for task in self.searches.values() if task.finished or not self.finished],
             "runs for data sets": [task for each in every for task in (*each.train, each.test)],
             "the truth": [each.truth for each in every],
             **fits,

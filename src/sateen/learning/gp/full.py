@@ -72,7 +72,7 @@ def _check_memory(recipe: FaithfulEPGP, points: int) -> None:
     needed = COPIES * 8.0 * points**2
     if needed > recipe.memory:
         raise InputError(
-            f"EPGP.faithful() needs up to {needed / 1e9:.3g} GB for {points:,} points and their full covariance, and "
+            f"EPGP.faithful() needs up to {needed / 1e9:,.5g} GB for {points:,} points and their full covariance, and "
             f"`memory` allows {recipe.memory / 1e9:.3g} GB; take EPGP, whose memory grows with the points and not with "
             "their square, or raise `memory`"
         )
