@@ -11,8 +11,9 @@ apart, as `presets`, and so their comparison is all that goes to results/paper-p
     sateen paper all --finished --preset as-run --preset faithful --preset fast -l ep-gp,svi-gp,svi-bnn -o all
     python benchmarks/paper.py all
 
-With --times, how long each stage took goes to results/paper-times.json. Stages come one after the other, and every task has a file, so the times of the files tell how long a stage took. They
-do so only for folders that were made in one go, on the machine where this runs.
+With --times, how long each stage took goes to results/paper-times.json. Stages come one after the other, and every
+task has a file, so the times of the files tell. They do so only for folders that were made in one go, on the machine
+where this runs.
 """
 
 from __future__ import annotations

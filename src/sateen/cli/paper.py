@@ -150,8 +150,8 @@ def paper(
     r02 r03 r04 r08 ...  those with so many parameters; any number is possible, as with random --rates 6
     guarantees           how wide bands with guarantees are, on configuration (a)
 
-    Under the presets faithful and as-run, EP-GP and the networks take minutes for a to i. SVI-GP takes about 5 minutes of
-    a core for 500 training points, and weeks for l: see --dry-run.
+    Under the presets faithful and as-run, EP-GP and the networks take minutes for a to i. SVI-GP takes about 5 minutes
+    of a core for 500 training points, and weeks for l: see --dry-run.
 
     Our table stands beside the published one, as text, JSON and LaTeX. Every data set, truth, fit and calibration is
     kept in the folder: run the same command again to resume.
