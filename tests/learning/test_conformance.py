@@ -32,7 +32,6 @@ RECIPES: dict[str, Callable[[], Any]] = {
     "svi-gp faithful": lambda: dataclasses.replace(st.SVIGP.faithful(), epochs=60, learning_rate=0.02, batch=40),
     "sparse vi": lambda: st.SVIGP.sparse_vi(inducing=40),
     "svi-bnn": lambda: st.SVIBNN(steps=1500, pretraining=1000),
-    "svi-bnn as run": lambda: dataclasses.replace(st.SVIBNN.as_run(), epochs=400, pretraining=300, batch=40),
     "laplace-net": lambda: st.LaplaceNet(nets=2, steps=1500),
 }
 every_learner = pytest.mark.parametrize("name", RECIPES)
