@@ -1,8 +1,8 @@
 """The probability that a stochastic model satisfies a temporal property, as a function of the model's parameters.
 
 The public names, in the order of the work: a Model and a Space of its parameters, a Formula, a Path and its Verdict;
-Observations of many runs, a Posterior learned from them, the Guarantee that its intervals hold; and a Study, which
-goes the whole way from one file.
+Observations of many runs, a Posterior learned from them, the Guarantee that its intervals hold; Regions, a
+Certificate and a BestPoint, the decisions that rest on them; and a Study, which goes the whole way from one file.
 Each is loaded when it is first asked for, so that `import sateen` costs next to nothing.
 
 >>> import sateen as st
@@ -57,6 +57,23 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Guarantee",
     "bound_error",
     "ErrorBound",
+    "decide",
+    "Regions",
+    "refine",
+    "Refinement",
+    "Threshold",
+    "Width",
+    "Error",
+    "Optimum",
+    "certify",
+    "plan_certificate",
+    "Certificate",
+    "bounds",
+    "BoundMap",
+    "optimise",
+    "BestPoint",
+    "sensitivity",
+    "Sensitivity",
     "load",
     "Study",
     "Result",
@@ -93,6 +110,10 @@ provide(
         "plot observations": "sateen.plot.figures:observations",
         "plot path": "sateen.plot.figures:path",
         "plot prediction": "sateen.plot.learning:prediction",
+        "plot regions": "sateen.plot.decision:regions",
+        "plot bounds": "sateen.plot.decision:bounds",
+        "plot sensitivity": "sateen.plot.decision:sensitivity",
+        "plot refinement": "sateen.plot.decision:refinement",
         "plot record": "sateen.plot.learning:record",
         "learner name": "sateen.learning.registry:learner_name",
         "update report": "sateen.report.report:update_report",
@@ -126,6 +147,14 @@ if TYPE_CHECKING:
     from sateen.core.path import Path, Verdict
     from sateen.core.prediction import Claim, Learner, Posterior, Prediction, Predictor
     from sateen.core.space import Points, Range, Space
+    from sateen.decision.bounds import BoundMap, bounds
+    from sateen.decision.certificate import Certificate
+    from sateen.decision.certify import certify, plan_certificate
+    from sateen.decision.goals import Error, Optimum, Threshold, Width
+    from sateen.decision.optimise import BestPoint, optimise
+    from sateen.decision.refine import Refinement, refine
+    from sateen.decision.regions import Regions, decide
+    from sateen.decision.sensitivity import Sensitivity, sensitivity
     from sateen.engine.exact import exact
     from sateen.engine.run import replay
     from sateen.engine.simulate import simulate
@@ -188,6 +217,23 @@ else:
         "Guarantee": "sateen.guarantee.guarantee",
         "bound_error": "sateen.guarantee.error_bound",
         "ErrorBound": "sateen.guarantee.error_bound",
+        "decide": "sateen.decision.regions",
+        "Regions": "sateen.decision.regions",
+        "refine": "sateen.decision.refine",
+        "Refinement": "sateen.decision.refine",
+        "Threshold": "sateen.decision.goals",
+        "Width": "sateen.decision.goals",
+        "Error": "sateen.decision.goals",
+        "Optimum": "sateen.decision.goals",
+        "certify": "sateen.decision.certify",
+        "plan_certificate": "sateen.decision.certify",
+        "Certificate": "sateen.decision.certificate",
+        "bounds": "sateen.decision.bounds",
+        "BoundMap": "sateen.decision.bounds",
+        "optimise": "sateen.decision.optimise",
+        "BestPoint": "sateen.decision.optimise",
+        "sensitivity": "sateen.decision.sensitivity",
+        "Sensitivity": "sateen.decision.sensitivity",
         "load": "sateen.learning.stored",
         "Study": "sateen.study.study",
         "Result": "sateen.study.result",

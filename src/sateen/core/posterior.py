@@ -31,6 +31,9 @@ from sateen.core.types import File, FloatArray
 _IMPORTANCE_POINTS: Final = 1024
 _STEP: Final = 1.0 / 256.0  # of a range, for differences
 _BY_LEARN: Final = "fit it by st.learn(observations, learner=..., seed=...), which keeps it"
+_LATENT_LEVEL: Final = 0.95  # of the intervals from which the default of `latent_moments` is computed
+_LATENT_DRAWS: Final = 512
+_LEAST_F, _MOST_F = 1e-300, 1.0 - 2.0**-53  # between which Φ⁻¹(f) is a number
 _NEVER: Final = 1e-18  # a variance of f, or a distance of its mean from 0 and 1, below which f counts as known
 
 
@@ -105,6 +108,24 @@ class FullPosterior(ABC):
             (low, below), (high, above) = ends
             slopes[:, column] = (above - below) / (high - low)
         return slopes
+
+    def latent_moments(self, points: object) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of g = Φ⁻¹(f) at each point.
+
+        By default they are those of the normal distribution with the quantiles of the predicted intervals.
+        """
+        from scipy.special import ndtri
+
+        prediction = self.predict(points, level=_LATENT_LEVEL)
+        low, high = (ndtri(np.clip(end, _LEAST_F, _MOST_F)) for end in (prediction.lower, prediction.upper))
+        return 0.5 * (low + high), (high - low) / (2.0 * float(ndtri(0.5 + 0.5 * _LATENT_LEVEL)))
+
+    def latent_covariance(self, points: object, *, seed: int) -> FloatArray:
+        """The joint covariance of g = Φ⁻¹(f) at the points; by default that of draws, which depend on the seed."""
+        from scipy.special import ndtri
+
+        draws = ndtri(np.clip(self.sample(points, _LATENT_DRAWS, seed=seed), _LEAST_F, _MOST_F))
+        return np.atleast_2d(np.cov(draws, rowvar=False))
 
     def importance(self) -> dict[str, float]:
         """Which parameters matter, the most important first: how steeply the mean changes with each, on average.

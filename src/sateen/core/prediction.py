@@ -18,8 +18,8 @@ from sateen.core.types import FloatArray
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
 
-Target: TypeAlias = Literal["probability", "frequency", "mean error", "answer"]
-Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac"]
+Target: TypeAlias = Literal["probability", "frequency", "mean error", "answer", "region", "regret"]
+Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac", "sure"]
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 
@@ -36,6 +36,11 @@ class Claim:
     "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right. The target
     "answer" is about no interval, but about the answer to the question `by`, believed under the prior `measure`.
 
+    The target "region" says that the statement `by` holds at the parameters of `measure`, for a share `level` of them;
+    the target "regret" says so of how much larger f may be than at the best point, which is at most `value`. A claim
+    of mode "sure" was computed and holds for every parameter; one of mode "pac" with level 1 does too, but was tested.
+    `assuming` is what a claim rests on beside the data, such as declared monotonicity.
+
     >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
     with probability 95 % over the calibration draw, the interval contains the true probability for at least 90 % of \
 parameters drawn uniformly from the space (beta in [0, 1])
@@ -50,6 +55,7 @@ parameters drawn uniformly from the space (beta in [0, 1])
     runs: int | None = None
     by: str = ""
     value: float | None = None
+    assuming: str = ""
 
     def __post_init__(self) -> None:
         if self.target not in get_args(Target) or self.mode not in get_args(Mode):
@@ -59,11 +65,20 @@ parameters drawn uniformly from the space (beta in [0, 1])
             raise InputError(f"a claim has a confidence if and only if its mode is pac; this one is {self.mode}")
         if self.target == "answer" and self.mode != "credible":
             raise InputError(f"a claim about an answer is credible, not {self.mode}")
+        if self.mode == "sure" and (self.target not in ("region", "regret", "probability") or self.level != 1.0):
+            raise InputError("a claim is sure only about every parameter: its level is 1")
         bounds_error = self.target == "mean error"
-        if bounds_error != (self.value is not None) or bounds_error != (self.level is None):
-            raise InputError("a claim about the mean error has a value, every other one a level")
+        if (self.target in ("mean error", "regret")) != (self.value is not None) or bounds_error != (
+            self.level is None
+        ):
+            raise InputError("a claim about the mean error has a value, one about regret both, every other one a level")
 
     def __str__(self) -> str:
+        return self._sentence() + (f"; this assumes that {self.assuming}" if self.assuming else "")
+
+    def _sentence(self) -> str:
+        if self.target in ("region", "regret") or self.mode == "sure":
+            return self._about_parameters()
         if self.target == "mean error":
             whose = f" of {self.by}" if self.by else ""
             promise = f"the mean error{whose} over parameters {self.measure} is at most {self.value:.4g}"
@@ -89,6 +104,28 @@ parameters drawn uniformly from the space (beta in [0, 1])
             return f"with probability {percent(self.confidence)} over the calibration draw, {contains} {drawn}"
         draw = f"over the calibration draw and a parameter {self.measure}"
         return f"with probability at least {percent(self.level)} {draw}, {contains}{provided}"
+
+    def _about_parameters(self) -> str:
+        """The sentence of a claim that a statement holds at parameters: at all of them, or at a share."""
+        holds = self.by
+        if self.target == "regret":
+            holds = f"the probability is at most {self.value:.4g} above that at the best point"
+        elif self.target == "probability":
+            holds = "the interval contains the true probability"
+        if self.mode == "sure":
+            return f"for every parameter {self.measure}, {holds}: computed, not sampled"
+        if self.mode == "credible":
+            return (
+                f"under the model, {holds} with probability {percent(self.level)}: a belief, which guarantees nothing"
+            )
+        if self.mode == "marginal":
+            draw = f"over the calibration draw and a parameter {self.measure}"
+            return f"with probability at least {percent(self.level)} {draw}, {holds}"
+        sure = f"with probability {percent(self.confidence)} over the draw"
+        if self.level == 1.0:
+            return f"{sure}, {holds} for every parameter {self.measure}"
+        share = f"for at least {percent(self.level)} of the parameters {self.measure}"
+        return f"{sure}, {holds} {share}; it says nothing about one single parameter"
 
     def _frequency(self) -> str:
         runs = "as many" if self.runs is None else f"{self.runs:,}"

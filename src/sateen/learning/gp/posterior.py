@@ -92,6 +92,29 @@ class GPPosterior(LearnedPosterior):
         if not count or len(self.kernel.length_scales) != inputs or not sound:
             raise InputError(f"{count} inducing points and {self.kernel} do not fit {inputs} inputs")
 
+    @on_one_thread
+    def latent_moments(self, points: object) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of g = Φ⁻¹(f) at each point; exact under the probit link."""
+        if self.link != "probit":
+            return LearnedPosterior.latent_moments(self, points)
+        mean, variance = self.latent(self.inputs.unit(self._points(points, extrapolate=False).theta))
+        return mean, np.sqrt(variance)
+
+    @on_one_thread
+    def latent_covariance(self, points: object, *, seed: int) -> FloatArray:
+        """The joint covariance of g = Φ⁻¹(f) at the points; exact under the probit link.
+
+        It is the sum of what the inducing values leave open, k(x, x') - a(x)ᵀa(x'), and of what is not known of them,
+        a(x)ᵀQ Qᵀa(x'). The second part is never the difference of large numbers, so that small variances keep digits.
+        """
+        if self.link != "probit":
+            return LearnedPosterior.latent_covariance(self, points, seed=seed)
+        unit = self.inputs.unit(self._points(points, extrapolate=False).theta)
+        covariances = self.kernel.between(unit, self.points)
+        whitened = solve_triangular(self.factor, covariances.T, lower=True, check_finite=False)
+        spread = self.spread.T @ whitened
+        return np.asarray(self.kernel.between(unit, unit) - whitened.T @ whitened + spread.T @ spread)
+
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of g at unit inputs."""
         if not isinstance(self.recipe, SVIGP) or self.recipe.device == "cpu":
