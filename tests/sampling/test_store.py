@@ -342,9 +342,9 @@ class TestFaults:
         store = tmp_path / "runs.db"
         observe(store)
         connection = sqlite3.connect(store)
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
         connection.close()
-        with pytest.raises(st.StoreError, match="is of version 2, not 1\n  update sateen"):
+        with pytest.raises(st.StoreError, match="is of version 3, not 2\n  update sateen"):
             observe(store)
 
     def test_an_empty_file_becomes_a_store(self, tmp_path: Path, reference: st.Observations) -> None:

@@ -127,6 +127,13 @@ class FullPosterior(ABC):
         draws = ndtri(np.clip(self.sample(points, _LATENT_DRAWS, seed=seed), _LEAST_F, _MOST_F))
         return np.atleast_2d(np.cov(draws, rowvar=False))
 
+    def updated(self, observations: Observations, *, seed: int, progress: Progress = SILENT) -> FullPosterior:
+        """The same learner fitted to other observations, which hold those of the training and more.
+
+        A class may keep what is slow to learn and changes little; by default all is learned again.
+        """
+        return fit_learner(self.recipe, observations, seed=seed, progress=progress)
+
     def importance(self) -> dict[str, float]:
         """Which parameters matter, the most important first: how steeply the mean changes with each, on average.
 

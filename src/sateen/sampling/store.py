@@ -15,51 +15,22 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sqlite3
-import stat
-import time
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict
 from typing import Final, TypedDict
 
 import numpy as np
 
-from sateen.core.errors import StoreError
 from sateen.core.fingerprints import checksum
 from sateen.core.observations import Failure
 from sateen.core.types import Arrays, File
 from sateen.files.plain import FAULTS, converted, fault_text, parse_json
+from sateen.sampling.database import Database
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 
-_MARK: Final = 0x5A7EE401  # by which SQLite files say whose they are
-_VERSION: Final = 1
-_PATIENCE: Final = 60.0  # seconds to wait for another process that writes
-_SCHEMA: Final = """
-    CREATE TABLE campaign (
-        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, asked TEXT NOT NULL, created TEXT NOT NULL
-    );
-    CREATE TABLE chunk (
-        campaign INTEGER NOT NULL REFERENCES campaign (id), first INTEGER NOT NULL, stop INTEGER NOT NULL,
-        content BLOB NOT NULL, PRIMARY KEY (campaign, first)
-    ) WITHOUT ROWID;
-"""
 _MOST_WORDS: Final = 2**23  # bytes of a row besides its counts
-_MOST_VALUE: Final = 2**28  # bytes of any value in the file
-_BESIDE: Final = ("-wal", "-shm", "-journal")  # how the names of files end that SQLite keeps beside it
-_AGAIN: Final = "run the same again: what is stored is kept"
-_WORDS: Final = {
-    "SQLITE_NOTADB": "is no store of sateen\n  it was not touched; choose another name",
-    "SQLITE_CORRUPT": "is damaged\n  move it away, or bring back a copy, and run the same again",
-    "SQLITE_TOOBIG": f"is damaged: a row has more than {_MOST_VALUE:,} bytes\n  move it away, and run the same again",
-    "SQLITE_FULL": f"cannot grow: the disk is full\n  free some space, then {_AGAIN}",
-    "SQLITE_IOERR": f"cannot be read or written; is the disk full, or taken away?\n  mend that, then {_AGAIN}",
-    "SQLITE_READONLY": "cannot be written\n  allow it, or choose a name in another folder",
-    "SQLITE_CANTOPEN": "cannot be opened\n  look at the permissions of the file and its folder, or choose another",
-    "SQLITE_BUSY": f"is held by another process, for more than {_PATIENCE:g} seconds\n  when that is over, {_AGAIN}",
-}
 
 
 class _Words(TypedDict):
@@ -71,7 +42,7 @@ class _Words(TypedDict):
     failures: list[Failure]
 
 
-class Store:
+class Store(Database):
     """A campaign in an open store, to be closed by `with`.
 
     It is known by the words and arrays that are given, and a new one if it is not there yet.
@@ -79,43 +50,23 @@ class Store:
 
     def __init__(self, file: File, asked: Mapping[str, object], arrays: Arrays, created: str) -> None:
         self.key = checksum(asked, arrays)
-        self.file = os.fspath(file)
-        path = os.path.abspath(self.file)
-        folder = os.path.dirname(path)
-        if os.path.isdir(path):
-            raise StoreError(f"the store {self.file} is a folder\n  name a file in it, such as {self.file}/runs.db")
-        if not os.path.isdir(folder):
-            raise StoreError(f"the store {self.file} cannot be made: there is no folder {folder}\n  make it first")
-        self._check_files(os.path.realpath(path))
-        with self._speaking():
-            self.connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+        super().__init__(file)
         try:
-            self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
-            with self._speaking():
-                self._prepare()
-                with self._writing():
-                    self.connection.execute(
-                        "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
-                        (self.key, json.dumps(asked), created),
-                    )
-                    question = "SELECT id FROM campaign WHERE key = ?"
-                    (self.number,) = self.connection.execute(question, (self.key,)).fetchone()
+            with self.speaking(), self.writing():
+                self.connection.execute(
+                    "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
+                    (self.key, json.dumps(asked), created),
+                )
+                question = "SELECT id FROM campaign WHERE key = ?"
+                (self.number,) = self.connection.execute(question, (self.key,)).fetchone()
         except BaseException:
             self.connection.close()
             raise
 
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # What is committed is in the file, or in the log beside it, whether or not closing succeeds.
-        with suppress(sqlite3.Error):
-            self.connection.close()
-
     def add(self, chunk: Chunk) -> bool:
         """Commit a chunk, and say so; False, and nothing changed, if any of its runs is there already."""
         row = (self.number, chunk.first, chunk.stop, _packed(self.key, chunk))
-        with self._speaking(), self._writing():
+        with self.speaking(), self.writing():
             # The stored intervals are disjoint: if one overlaps, then the last that begins before the end does.
             last = self.connection.execute(
                 "SELECT stop FROM chunk WHERE campaign = ? AND first < ? ORDER BY first DESC LIMIT 1",
@@ -129,100 +80,12 @@ class Store:
     def load(self, ledger: Ledger) -> None:
         """Enter all that is stored into an empty ledger."""
         question = "SELECT first, stop, content FROM chunk WHERE campaign = ? ORDER BY first"
-        with self._speaking(), closing(self.connection.execute(question, (self.number,))) as rows:
+        with self.speaking(), closing(self.connection.execute(question, (self.number,))) as rows:
             for first, stop, content in rows:
                 try:
                     ledger.add(_unpacked(self.key, ledger, first, stop, content))
                 except (*FAULTS, zlib.error) as error:
                     raise self.damaged(fault_text(error)) from error
-
-    def damaged(self, why: object) -> StoreError:
-        """The error of a store whose rows cannot be right."""
-        return StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}\n  ({why})")
-
-    def _check_files(self, path: str) -> None:
-        """Only ordinary files are opened; those that SQLite keeps beside the store, not through a link either."""
-        for name in (path, *(path + end for end in _BESIDE)):
-            try:
-                form = os.lstat(name).st_mode
-            except OSError:
-                continue  # it is not there, or SQLite will say why not
-            if not stat.S_ISREG(form):
-                what = "a link" if stat.S_ISLNK(form) else "not a regular file"
-                raise StoreError(f"the store {self.file} cannot be used: {name} is {what}\n  move it away")
-
-    def _prepare(self) -> None:
-        """Look before anything is written, then make what is missing.
-
-        The tables must be just those that were made: SQLite would compute what any others say, for as long as it takes.
-        """
-        self.connection.execute("PRAGMA trusted_schema = OFF")
-        if self._one("SELECT count(*) FROM sqlite_master"):
-            self._check_mark()
-            self._check_schema()
-        if self._one("PRAGMA quick_check(1)") != "ok":
-            raise StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}")
-        self._set_log()
-        self.connection.execute("PRAGMA synchronous = NORMAL")
-        with self._writing():
-            if not self._one("SELECT count(*) FROM sqlite_master"):
-                for statement in _SCHEMA.split(";"):
-                    self.connection.execute(statement)
-                self.connection.execute(f"PRAGMA application_id = {_MARK}")
-                self.connection.execute(f"PRAGMA user_version = {_VERSION}")
-        self._check_mark()
-
-    def _check_mark(self) -> None:
-        if self._one("PRAGMA application_id") != _MARK:
-            raise StoreError(f"the store {self.file} {_WORDS['SQLITE_NOTADB']}")
-        if (version := self._one("PRAGMA user_version")) != _VERSION:
-            raise StoreError(f"the store {self.file} is of version {version}, not {_VERSION}\n  update sateen")
-
-    def _check_schema(self) -> None:
-        known = [" ".join(statement.split()) for statement in _SCHEMA.split(";") if statement.strip()]
-        rows = self.connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid LIMIT 9")
-        if [" ".join(str(sql).split()) for (sql,) in rows] != known:
-            raise self.damaged("its tables are not those of a store")
-
-    def _set_log(self) -> None:
-        """Write-ahead logging; the switch to it needs the file for itself, and SQLite does not wait for that."""
-        start = time.monotonic()
-        while True:
-            try:
-                self._one("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if not _name(error).startswith("SQLITE_BUSY") or time.monotonic() - start > _PATIENCE:
-                    raise
-                time.sleep(0.02)
-
-    def _one(self, question: str) -> object:
-        (answer,) = self.connection.execute(question).fetchone()
-        return answer
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A transaction that holds the write lock from its beginning; all of it is kept, or nothing."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):  # some errors have rolled it back already
-                self.connection.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """Errors of SQLite say which file, what and what next."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            name = _name(error)
-            words = next((words for kind, words in _WORDS.items() if name.startswith(kind)), f"fails\n  then {_AGAIN}")
-            raise StoreError(f"the store {self.file} {words}\n  (SQLite: {error})") from error
-        except UnicodeDecodeError as error:  # the text of a table, or of a row
-            raise self.damaged(error) from error
 
 
 def _packed(key: str, chunk: Chunk) -> bytes:
@@ -267,7 +130,3 @@ def _expanded(content: bytes, most: int) -> bytes:
     if not expander.eof or expander.unused_data:
         raise ValueError(f"a row is cut short, or has more than {most:,} bytes")
     return data
-
-
-def _name(error: sqlite3.Error) -> str:
-    return str(getattr(error, "sqlite_errorname", ""))

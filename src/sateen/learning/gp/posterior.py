@@ -14,11 +14,13 @@ from scipy.special import ndtr, ndtri, owens_t
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior
+from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
 from sateen.core.types import FloatArray
 from sateen.learning.gp.kernels import Kernel
-from sateen.learning.gp.recipes import SVIGP
+from sateen.learning.gp.recipes import EPGP, SVIGP
 from sateen.learning.likelihood import inverse_link, normal_nodes
 from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.settings import Link
@@ -114,6 +116,23 @@ class GPPosterior(LearnedPosterior):
         whitened = solve_triangular(self.factor, covariances.T, lower=True, check_finite=False)
         spread = self.spread.T @ whitened
         return np.asarray(self.kernel.between(unit, unit) - whitened.T @ whitened + spread.T @ spread)
+
+    def updated(self, observations: Observations, *, seed: int, progress: Progress = SILENT) -> FullPosterior:
+        """The same process fitted to other observations, with the kernel and the inputs that it has."""
+        recipe, scales = self.recipe, set(self.inputs.scales)
+        plain = isinstance(recipe, SVIGP | EPGP) and recipe.split is None and len(scales) == 1
+        if not plain or observations.relevant != self.inputs.names or observations.space != self.space:
+            return LearnedPosterior.updated(self, observations, seed=seed, progress=progress)
+        lengths = dict(zip(self.inputs.names, self.kernel.length_scales, strict=True))
+        kept = replace(
+            recipe,
+            inputs=scales.pop(),
+            length_scales=tuple(lengths.get(name, 1.0) for name in self.space.names),
+            variance=self.kernel.variance,
+        )
+        posterior: GPPosterior = kept.fit(observations, seed=seed, progress=progress)
+        # The kernel was learned from some of these observations, which `kl` has to know.
+        return replace(posterior, recipe=recipe, unseen=np.zeros(len(observations), np.bool_))
 
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of g at unit inputs."""
