@@ -65,31 +65,31 @@ def exact(
     >>> exact(queue, stl("F[0, 10] X == 9"), [{"mu": 1.0}, {"mu": 2.0}]).round(6)
     array([0.072067, 0.004931])
     """
-    _check(model, formula, max_states)
+    check_question(model, formula, max_states)
     question = Question.of(formula)
     cases = [model.values(theta) for theta in _thetas(points)]
     spaces = [_space(model, values) for values in cases]
     probabilities = np.empty(len(cases))
-    prepared: _Prepared | None = None
+    prepared: Prepared | None = None
     space = None
     with working(progress, "exact", len(cases), "points"):
         # Points that share a state space come one after the other, so that it is built once.
         for index in sorted(range(len(cases)), key=spaces.__getitem__):
             former = prepared if space == spaces[index] else None
-            prepared, rates = _prepared(model, question, cases[index], max_states, former)
+            prepared, rates = prepare(model, question, cases[index], max_states, former)
             probabilities[index], space = prepared.probability(rates), spaces[index]
             progress.advance(1)
     return np.clip(probabilities, 0.0, 1.0)  # rounding may put one just outside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Prepared:
+class Prepared:
     """What the rates do not change: the chains, which conditions hold in their states, the phases of the answer."""
 
     regimes: tuple[Regime, ...]
     truths: tuple[BoolArray, ...]
     start: int
-    phases: tuple[_Phase, ...]
+    phases: tuple[Phase, ...]
 
     def probability(self, rates: Sequence[FloatArray]) -> float:
         """The probability under the rates of the edges of each chain."""
@@ -106,9 +106,9 @@ class _Prepared:
         return float(now[_SINKS.index(TRUE)])
 
 
-def _prepared(
-    model: Model, question: Question, values: Mapping[str, float], max_states: int, former: _Prepared | None
-) -> tuple[_Prepared, list[FloatArray]]:
+def prepare(
+    model: Model, question: Question, values: Mapping[str, float], max_states: int, former: Prepared | None
+) -> tuple[Prepared, list[FloatArray]]:
     """What answers the question under `values`, made of what answered it before where that fits, and the rates."""
     regimes = () if former is None else former.regimes
     rates = _rates(regimes, question, values)
@@ -119,7 +119,7 @@ def _prepared(
     truths = tuple(_truth(regime.chain, question, values) for regime in regimes)
     if former is not None and regimes is former.regimes and all(map(np.array_equal, truths, former.truths)):
         return former, rates
-    return _Prepared(regimes, truths, *_phases(regimes, truths, question, max_states)), rates
+    return Prepared(regimes, truths, *_phases(regimes, truths, question, max_states)), rates
 
 
 def _rates(regimes: Sequence[Regime], question: Question, values: Mapping[str, float]) -> list[FloatArray]:
@@ -158,7 +158,7 @@ def _thetas(points: Points | Mapping[str, float] | Sequence[Mapping[str, float]]
     return thetas
 
 
-def _check(model: Model, formula: Formula, max_states: int) -> None:
+def check_question(model: Model, formula: Formula, max_states: int) -> None:
     if not isinstance(formula, Formula):
         raise InputError(f"exact takes a formula, as stl makes it from text, not {formula!r}")
     if isinstance(max_states, bool) or not isinstance(max_states, int) or max_states < 1:
@@ -170,25 +170,27 @@ def _check(model: Model, formula: Formula, max_states: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Phase:
+class Phase:
     """The chain of pairs on a span of length `duration` between two instants; the last span may be infinite.
 
-    `motion` is along its edges; their rates are those of `edges`, which are edges of the regime's chain. When
-    the span is over, pair i goes on as pair `onward[i]` of the next phase, or as a sink after the last one. On an
-    infinite span, `onward[i]` is the sink of pair i should its rest stay undecided for ever.
+    `motion` is along its edges, from `sources` to `targets`; their rates are those of `edges`, which are edges of the
+    regime's chain. When the span is over, pair i goes on as pair `onward[i]` of the next phase, or as a sink after the
+    last one. On an infinite span, `onward[i]` is the sink of pair i should its rest stay undecided for ever.
     """
 
     regime: int
     duration: float
     size: int
     motion: Flow | Limit
+    sources: IntArray
+    targets: IntArray
     edges: IntArray
     onward: IntArray
 
 
 def _phases(
     regimes: Sequence[Regime], truths: Sequence[BoolArray], question: Question, max_states: int
-) -> tuple[int, tuple[_Phase, ...]]:
+) -> tuple[int, tuple[Phase, ...]]:
     """Where a question starts, and the phases that answer it.
 
     `truths` has, for every regime, a row for every condition of the question and a column for every state of the chain.
@@ -234,7 +236,7 @@ def _phases(
         sources, targets, edges = products[place].edges(groups)
         endless = math.isinf(stop)
         motion = Limit.along(size, sources, targets, onward) if endless else Flow.along(size, sources, targets)
-        phases.append(_Phase(place, stop - start, size, motion, edges, onward))
+        phases.append(Phase(place, stop - start, size, motion, sources, targets, edges, onward))
     return spans[0][1][rest].first, tuple(phases)
 
 
