@@ -106,6 +106,8 @@ provide(
         "write observations as csv": "sateen.files.observations:write_csv",
         "read observations from csv": "sateen.files.observations:read_csv",
         "save guarantee": "sateen.guarantee.archive:write_guarantee",
+        "save certificate": "sateen.decision.archive:write_certificate",
+        "check certificate": "sateen.decision.recheck:check",
         "plot explanation": "sateen.plot.figures:explanation",
         "plot observations": "sateen.plot.figures:observations",
         "plot path": "sateen.plot.figures:path",

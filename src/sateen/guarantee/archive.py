@@ -13,7 +13,7 @@ from sateen.core.errors import InputError
 from sateen.core.prediction import Claim, Posterior, Prediction
 from sateen.core.registry import call_provider
 from sateen.core.space import Space
-from sateen.core.types import Arrays, Content, File
+from sateen.core.types import Array, Arrays, Content, File
 from sateen.files.container import write_container
 from sateen.files.plain import FAULTS, converted, fault_text
 from sateen.guarantee.guarantee import Guarantee
@@ -29,6 +29,11 @@ _THRESHOLD: Final = "threshold"  # an array, for it may be infinite, which JSON 
 
 def write_guarantee(guarantee: Guarantee, file: File) -> None:
     """Write the guarantee as one safe file, which `sateen.load` reads back; it predicts the same to the last bit."""
+    write_container(file, KIND, VERSION, *guarantee_parts(guarantee))
+
+
+def guarantee_parts(guarantee: Guarantee) -> tuple[dict[str, object], dict[str, Array]]:
+    """All that a file keeps of a guarantee: words, and arrays."""
     if guarantee.weighted is not None:
         raise InputError(
             "this guarantee rests on a density, which is a function, and a file keeps no functions",
@@ -43,7 +48,7 @@ def write_guarantee(guarantee: Guarantee, file: File) -> None:
         "posterior": posterior,
     }
     within = {_WITHIN + name: array for name, array in arrays.items()}
-    write_container(file, KIND, VERSION, content, {_THRESHOLD: np.array([guarantee.calibration.threshold]), **within})
+    return content, {_THRESHOLD: np.array([guarantee.calibration.threshold]), **within}
 
 
 def read_guarantee(

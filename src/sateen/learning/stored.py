@@ -49,6 +49,7 @@ FORMAT: Final = 2
 _READERS: Final = {  # by kind: the number of its format, and what reads its words and arrays
     KIND: ("sateen.learning.stored:FORMAT", "sateen.learning.stored:posterior_from_parts"),
     "guarantee": ("sateen.guarantee.archive:VERSION", "sateen.guarantee.archive:read_guarantee"),
+    "certificate": ("sateen.decision.archive:VERSION", "sateen.decision.archive:read_certificate"),
     "observations": ("sateen.files.observations:FORMAT", "sateen.files.observations:observations_from"),
 }
 _SECTIONS: Final = ("training", "record", "learned")  # the first part of the name of an array
@@ -66,7 +67,7 @@ class _Record(TypedDict):
 
 
 def load(file: File) -> Any:
-    """The posterior, guarantee or observations that `save` wrote to a file; they predict the same to the last bit.
+    """What `save` wrote to a file, a posterior, guarantee, certificate or observations, the same to the last bit.
 
     Nothing is run. A posterior of a learner that is not sateen's own is a RefitPosterior, which imports that learner
     from where the file says once it is used. A file that is damaged, foreign, or of another format is refused, with
@@ -77,7 +78,7 @@ def load(file: File) -> Any:
     if kind == KIND:
         return posterior_from_parts(content, arrays, str(file))
     read: Callable[..., object] = load_object(_READERS[kind][1])  # type: ignore[assignment]
-    if kind == "guarantee":
+    if kind in ("guarantee", "certificate"):
         return read(content, arrays, partial(posterior_from_parts, where=str(file)), str(file))
     return load_observations(file)
 
@@ -190,6 +191,11 @@ class RefitPosterior(FullPosterior):
         return self._again[0]
 
     @property
+    def ready(self) -> bool:
+        """Whether it was fitted again already, by code that somebody chose to run."""
+        return bool(self._again)
+
+    @property
     def kind(self) -> str:
         """The name of the learner."""
         return self.learner.name
@@ -227,6 +233,10 @@ class RefitPosterior(FullPosterior):
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """The draws of the posterior."""
         return self.posterior.sample(points, n, seed=seed, extrapolate=extrapolate)
+
+    def functions(self, n: int, *, seed: int) -> Callable[[object], FloatArray]:
+        """Draws of the whole function."""
+        return self.posterior.functions(n, seed=seed)
 
     def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
         """The derivatives of the mean."""
