@@ -91,6 +91,14 @@ class FullPosterior(ABC):
         shares = stream(seed, "sample").uniform(size=(n, 1))
         return beta_quantiles(prediction.mean, prediction.std, shares)
 
+    def functions(self, n: int, *, seed: int) -> Callable[[object], FloatArray]:
+        """`n` draws of the whole function f: what is returned gives them at points, a row each.
+
+        By default they are those of `sample`. Where these depend on the points, ask for all points in one call.
+        """
+        check_draws(n)
+        return lambda points: self.sample(points, n, seed=seed)
+
     def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
         """The derivatives of the mean by each varying parameter, a row for each point, a column for each name.
 

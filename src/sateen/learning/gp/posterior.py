@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +15,7 @@ from scipy.special import ndtr, ndtri, owens_t
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.posterior import FullPosterior
+from sateen.core.posterior import FullPosterior, check_draws
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
@@ -133,6 +134,13 @@ class GPPosterior(LearnedPosterior):
         posterior: GPPosterior = kept.fit(observations, seed=seed, progress=progress)
         # The kernel was learned from some of these observations, which `kl` has to know.
         return replace(posterior, recipe=recipe, unseen=np.zeros(len(observations), np.bool_))
+
+    def functions(self, n: int, *, seed: int) -> Callable[[object], FloatArray]:
+        """`n` draws of the whole function f, as a function of points, however many they are."""
+        from sateen.learning.gp.paths import draw_functions
+
+        check_draws(n)
+        return draw_functions(self, n, seed)
 
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of g at unit inputs."""
