@@ -113,20 +113,33 @@ def pick_round(
 
 
 def drawn_pool(interest: Interest, std: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """The candidates in the pool, and their weights: interest over the chance to be in the pool.
+    """The candidates in the pool, and their weights: their interest over their chance to be in the pool.
 
-    The chance of a candidate with the share s of n independent draws is 1 - (1-s)ⁿ; few candidates lie near a thin
-    boundary, and those are nearly all in the pool.
+    The chance is proportional to what a candidate contributes to the sum, and at most 1: few candidates lie near a
+    thin boundary, and those are all in the pool. Systematic sampling in random order keeps the chances exactly, so the
+    weighted sum over the pool is an unbiased estimate of the sum over all candidates.
     """
     worth = interest.weight * (std**2 if interest.squared else 1.0)
-    total = float(worth.sum())
-    if not 0.0 < total < np.inf:  # nothing matters any more, for all that doubles can tell
-        worth, total = std + np.finfo(np.float64).tiny, float((std + np.finfo(np.float64).tiny).sum())
-    share = worth / total
-    size = min(_POOL, int((share > 0).sum()))
-    pool = rng.choice(len(share), size=size, replace=False, p=share)
-    chance = -np.expm1(_POOL * np.log1p(-np.minimum(share[pool], 1.0 - 1e-12)))
-    return pool, np.asarray(interest.weight[pool] / np.maximum(chance, 1e-300))
+    if not 0.0 < float(worth.sum()) < np.inf:  # nothing matters any more, for all that doubles can tell
+        worth = std + np.finfo(np.float64).tiny
+    chance = _chances(worth, _POOL)
+    order = rng.permutation(len(chance))
+    steps = np.floor(np.cumsum(chance[order]) + rng.random())
+    pool = np.sort(order[np.diff(steps, prepend=0.0) > 0])
+    return pool, np.asarray(interest.weight[pool] / chance[pool])
+
+
+def _chances(worth: FloatArray, size: int) -> FloatArray:
+    """Chances proportional to the worth, at most 1 each, that add up to `size` where that many have any worth."""
+    chance = np.where(worth > 0.0, 1.0, 0.0)
+    open_ = worth > 0.0
+    while open_.sum() > (room := size - int((chance[~open_] > 0).sum())):
+        scaled = worth[open_] * (room / worth[open_].sum())
+        if (scaled <= 1.0).all():
+            chance[open_] = scaled
+            break
+        open_[np.flatnonzero(open_)[scaled > 1.0]] = False
+    return chance
 
 
 def information(mean: FloatArray) -> FloatArray:

@@ -37,6 +37,7 @@ GROWTH: Final = 0.35  # of the runs so far, that a round may add
 _RELEARN: Final = 2.5  # times the runs at which the kernel was learned
 _LEAST_SHARE: Final = 0.08  # of the runs so far, that a round adds if the goal is near
 _TREND: Final = 4  # rounds from which the next is forecast
+_FAR: Final = 50.0  # a goal is out of reach, in logarithms of runs
 _STALLED_FACTOR: Final = 4.0  # times the runs without ...
 _STALLED_GAIN: Final = 0.02  # ... so much of a gain is no progress
 _MOST_ROUNDS: Final = 200
@@ -239,7 +240,7 @@ class Search:
             logs = np.log(np.array(recent, np.float64))
             slope = -float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
             if slope > 0:
-                missing = self.runs * math.expm1(math.log(figure / self.strategy.aim) / slope)
+                missing = self.runs * math.expm1(min(math.log(figure / self.strategy.aim) / slope, _FAR))
                 size = min(size, max(missing, _LEAST_SHARE * self.runs))
         whole = max(int(size), 1)
         return left if left < 1.5 * whole else whole
