@@ -273,7 +273,7 @@ class TestLoad:
         file = tmp_path / "c.safetensors"
         write_container(file, "checkpoint", 1, {}, {})
         with pytest.raises(
-            st.InputError, match="of the kind 'checkpoint', and only posterior, guarantee or observations"
+            st.InputError, match="of the kind 'checkpoint', and only posterior, guarantee, certificate or observations"
         ):
             st.load(file)
 

@@ -79,6 +79,7 @@ class _Known(TypedDict):
     cap: int | None
     budget: int | None
     error: float | None
+    cells: dict[str, Any] | None
 
 
 def write_certificate(certificate: Certificate, file: File) -> None:
@@ -163,7 +164,7 @@ def _claim(content: Content) -> Claim:
 
 def _evidence_parts(evidence: Evidence) -> tuple[dict[str, object], dict[str, Array]]:
     """Words and arrays of the evidence."""
-    nothing = dict.fromkeys(("draw", "alpha", "cap", "budget", "error"))
+    nothing = dict.fromkeys(("draw", "alpha", "cap", "budget", "error", "cells"))
     if isinstance(evidence, CellTest):
         words, arrays = evidence.parts()
         return {**nothing, "evidence": "cells", "looks": [], "cells": words}, arrays
@@ -176,6 +177,7 @@ def _evidence_parts(evidence: Evidence) -> tuple[dict[str, object], dict[str, Ar
         "cap": trial.cap,
         "budget": trial.budget,
         "error": evidence.error,
+        "cells": None,
     }
     shape = (len(outcome.looks), points)
     counts = {name: np.reshape([getattr(look, name) for look in outcome.looks], shape) for name in _COUNTS}
@@ -188,7 +190,7 @@ def _evidence(known: _Known, frozen: Frozen, arrays: Arrays) -> Evidence:
     space = frozen.regions.space
     signs = check_monotone(known["monotone"], space.names) if known["monotone"] else {}
     if known["evidence"] == "cells":
-        return CellTest.from_parts(frozen, signs, arrays)
+        return CellTest.from_parts(frozen, signs, known["cells"], arrays)
     looks, points = len(known["looks"]), len(arrays["theta"])
     if not (looks <= MOST_LOOKS and points):
         raise InputError(f"it tells of {looks} looks at {points} points")

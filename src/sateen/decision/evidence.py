@@ -72,12 +72,13 @@ Looker: TypeAlias = Callable[[int, IntArray], Look]
 class Trial:
     """How points are tested: all of it fixed before the first run.
 
-    `threshold` is p and `bet` is q at each point, both mirrored where the claim is f <= p. A point is shown at
+    `threshold` is p, one for all points or one each, and `bet` is q at each point, both mirrored where the claim is
+    f <= p. A point is shown at
     1/`alpha` and given up after `cap` runs. The trial ends once at most `allowed` points are left open, or before a
     batch that would exceed the `budget`.
     """
 
-    threshold: float
+    threshold: float | FloatArray
     bet: FloatArray
     alpha: float
     cap: int
@@ -88,8 +89,8 @@ class Trial:
     def __post_init__(self) -> None:
         bet = np.array(self.bet, dtype=np.float64)
         object.__setattr__(self, "bet", read_only(bet))
-        p = self.threshold
-        if not (0.0 < p < 1.0 and 0.0 < self.alpha < 1.0 and self.cap >= 1 and self.allowed >= 0):
+        p = np.asarray(self.threshold, np.float64)
+        if not (((0.0 < p) & (p < 1.0)).all() and 0.0 < self.alpha < 1.0 and self.cap >= 1 and self.allowed >= 0):
             raise InputError(f"no test has the threshold {p}, the level {self.alpha} and the cap {self.cap}")
         if bet.ndim != 1 or not ((bet > p) & (bet < 1.0)).all():
             raise InputError("a bet lies between the threshold and 1")

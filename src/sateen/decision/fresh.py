@@ -45,6 +45,7 @@ from sateen.sampling.source import Function, name_of
 
 _BLOCK: Final = 4096  # candidates that are drawn at once
 _MOST_BLOCKS: Final = 1024
+_EMPTY_BLOCKS: Final = 16  # without any point of the region, after which it counts as empty
 _VOLUME_POINTS: Final = 2**15
 _BLACK_BOX: Final = "black box "
 _MAX_EVENTS: Final = 1_000_000
@@ -174,7 +175,7 @@ class Frozen:
             found += len(kept[-1])
             if found >= n:
                 return Points(np.concatenate(kept)[:n], space)
-            if block + 1 >= _MOST_BLOCKS:
+            if block + 1 >= (_MOST_BLOCKS if found else _EMPTY_BLOCKS):
                 break
         raise (
             self.empty()

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -31,8 +32,9 @@ _MARGINS: Final = (2.5, 3.0, 3.5, 4.0)  # in standard deviations of g, beside th
 _KEPT: Final = 0.9  # of the region's volume, at least
 _LEVELS: Final = (0.3, 0.4, 0.5)  # alpha: half-sure tests at twice the points are cheaper
 _CAPS: Final = (1_000, 3_000, 10_000, 30_000, 100_000)
-_MOST_FLAGS: Final = 30  # that a plan leaves room for
+_FLAGS: Final = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 30)  # that a plan may leave room for
 _CHANCE: Final = 0.9  # to pass, at least
+_SURE: Final = 0.999  # a chance to pass beyond which no more flags are allowed for
 _HOPELESS: Final = 0.5  # a chance to pass below which no run is spent
 _CANDIDATES: Final = 2**15
 _MORE: Final = 4  # times as many candidates, where the region is small
@@ -96,11 +98,7 @@ def forecast(
     budget: int | None,
 ) -> CertificatePlan:
     """The plan with the least expected runs; refused where none has a fair chance, or the budget is too small."""
-    plans = [
-        (plan, needed)
-        for margin, pool in _pools(regions, seed, tolerance, box)
-        for plan, needed in _plans(pool, margin, wrong, error, seed)
-    ]
+    plans = list(_plans(_pool(regions, seed, tolerance, box), wrong, error, seed))
     per_run = regions.posterior.seconds_per_run
     best = max(plan.chance for plan, _ in plans)
     sure = [(plan, needed) for plan, needed in plans if plan.chance >= min(_CHANCE, best)]
@@ -121,63 +119,48 @@ def forecast(
         )
     plan, _ = min(within, key=lambda each: each[0].runs)
     seconds = None if math.isnan(per_run) else plan.runs * per_run
-    return CertificatePlan(
-        plan.margin,
-        plan.volume,
-        plan.points,
-        plan.alpha,
-        plan.cap,
-        plan.flags,
-        error,
-        plan.runs,
-        plan.chance,
-        seconds,
-        budget,
-    )
+    return replace(plan, seconds=seconds, budget=budget)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pool:
-    """Points of a frozen region, the bets there, and f drawn from the posterior, mirrored where the claim is."""
+    """Points of the widest region, f drawn from the posterior there, mirrored where the claim is, and what may be kept.
+
+    Each of `choices` is a margin, which of the points it keeps, and the volume of its region.
+    """
 
     frozen: Frozen
     points: Points
     truth: FloatArray
-    volume: float
+    choices: tuple[tuple[float | None, BoolArray, float], ...]
 
 
-def _pools(regions: Regions, seed: int, tolerance: float, box: object) -> Iterator[tuple[float | None, _Pool]]:
-    """The region at each margin that may be chosen, the widest first."""
+def _pool(regions: Regions, seed: int, tolerance: float, box: object) -> _Pool:
+    """The points for the forecast, and the margins that may be chosen."""
     space = regions.space
     if box is not None or isinstance(regions.predictor, Guarantee):
         frozen = Frozen(regions, None, tolerance, box)  # type: ignore[arg-type]  # checked there
         chosen = frozen.draw(_POOL, stream_seed(seed, "forecast points"))
-        yield None, _Pool(frozen, chosen, _truth(frozen, chosen, seed), frozen.volume(seed))
-        return
+        everything = np.ones(len(chosen), np.bool_)
+        return _Pool(frozen, chosen, _truth(frozen, chosen, seed), ((None, everything, frozen.volume(seed)),))
     own = own_margin(regions.level)
-    count = _CANDIDATES
     frozen = Frozen(regions, own, tolerance)
     if not space.names:
         chosen = frozen.draw(1, seed)
-        yield own, _Pool(frozen, chosen, _truth(frozen, chosen, seed), 1.0)
-        return
-    while True:
+        return _Pool(frozen, chosen, _truth(frozen, chosen, seed), ((own, np.ones(1, np.bool_), 1.0),))
+    for count in (_CANDIDATES, _MORE * _CANDIDATES):
         candidates = space.sobol(count, seed=stream_seed(seed, "forecast candidates"))
         margins = _margins(regions, candidates)
         inside = np.flatnonzero(margins > own)[:_POOL]
-        if len(inside) >= _POOL // 4 or count > _CANDIDATES:
+        if len(inside) >= _POOL // 4:
             break
-        count *= _MORE
     if not len(inside):
         raise frozen.empty()
-    whole = float(np.mean(margins > own))
-    chosen = candidates[inside]
-    truth = _truth(frozen, chosen, seed)
-    for z in (own, *(each for each in _MARGINS if each > own)):
-        kept = margins[inside] > z
-        volume = float(np.mean(margins > z))
-        if kept.any() and volume >= _KEPT * whole:
-            yield z, _Pool(Frozen(regions, z, tolerance), chosen[kept], truth[:, kept], volume)
+    chosen, least = candidates[inside], _KEPT * float(np.mean(margins > own))
+    steps = (own, *(each for each in _MARGINS if each > own))
+    volumes = [float(np.mean(margins > z)) for z in steps]
+    choices = [(z, margins[inside] > z, volume) for z, volume in zip(steps, volumes, strict=True) if volume >= least]
+    return _Pool(frozen, chosen, _truth(frozen, chosen, seed), tuple(each for each in choices if each[1].any()))
 
 
 def own_margin(level: float) -> float:
@@ -201,32 +184,47 @@ def _truth(frozen: Frozen, points: Points, seed: int) -> FloatArray:
     return np.asarray(1.0 - draws if frozen.mirrored else draws)
 
 
-def _plans(
-    pool: _Pool, margin: float | None, wrong: float, error: float, seed: int
-) -> Iterator[tuple[CertificatePlan, int]]:
+def _plans(pool: _Pool, wrong: float, error: float, seed: int) -> Iterator[tuple[CertificatePlan, int]]:
     """Every plan for a region, with the budget that it needs to pass with the wanted chance."""
+
+    def trial(alpha: float, cap: int) -> Trial:
+        return pool.frozen.trial(pool.points, alpha, cap, 0, None)
+
+    return all_plans(trial, pool.truth, pool.choices, wrong, error, seed)
+
+
+def all_plans(
+    trial_at: Callable[[float, int], Trial],
+    truth: FloatArray,
+    choices: tuple[tuple[float | None, BoolArray, float], ...],
+    wrong: float,
+    error: float,
+    seed: int,
+) -> Iterator[tuple[CertificatePlan, int]]:
+    """Every plan, with the budget that it needs to pass with the wanted chance.
+
+    `trial_at(alpha, cap)` is the test at the points whose f is drawn in the rows of `truth`, mirrored where it is.
+    """
     from scipy.special import bdtr
 
     for alpha in _LEVELS:
-        trial = pool.frozen.trial(pool.points, alpha, _CAPS[-1], 0, None)
+        trial = trial_at(alpha, _CAPS[-1])
         spent = _schedule(trial)
-        shown = _played(trial, spent, pool.truth, seed)
-        for cap in _CAPS:
-            open_, cost = _shares(spent, shown, cap)
-            for flags in range(_MOST_FLAGS + 1):
-                points = least_points(flags, wrong, error, alpha)
-                passed = bdtr(flags, points, open_)  # of each draw, by each look
+        shown = _played(trial, spent, truth, seed)
+        sizes = {flags: least_points(flags, wrong, error, alpha) for flags in _FLAGS}
+        for (margin, kept, volume), cap in product(choices, _CAPS):
+            still_open, cost = _shares(spent[:, kept], shown[:, kept], cap)
+            for flags, points in sizes.items():
+                passed = bdtr(flags, points, still_open)  # of each draw, by each look
                 runs = points * cost
                 ends = np.diff(passed, axis=1, prepend=0.0)
                 failed = 1.0 - passed[:, -1]
-                expected = float(np.mean((ends * runs).sum(axis=1) + failed * runs[:, -1]))
+                expected = math.ceil(float(np.mean((ends * runs).sum(axis=1) + failed * runs[:, -1])))
                 chance = float(np.mean(passed[:, -1]))
                 needed = _quantile(runs, ends, min(_CHANCE, chance))
-                plan = CertificatePlan(
-                    margin, pool.volume, points, alpha, cap, flags, error, math.ceil(expected), chance, None
-                )
-                yield plan, needed
-                if chance > 0.999:
+                size = margin, volume, points, alpha, cap, flags, error
+                yield CertificatePlan(*size, expected, chance, None), needed
+                if chance > _SURE:
                     break  # more room for flags only costs
 
 
@@ -259,23 +257,27 @@ def _played(trial: Trial, spent: IntArray, truth: FloatArray, seed: int) -> IntA
 
 
 def _reached(trial: Trial, successes: IntArray, total: IntArray, rows: IntArray, columns: IntArray) -> BoolArray:
-    p, q = trial.threshold, trial.bet[columns]
+    p, q = np.broadcast_to(trial.threshold, trial.bet.shape)[columns], trial.bet[columns]
     k, n = successes[rows, columns], total[columns]
     return np.asarray(k * np.log(q / p) + (n - k) * np.log((1.0 - q) / (1.0 - p)) >= trial.goal)
 
 
 def _shares(spent: IntArray, shown: IntArray, cap: int) -> tuple[FloatArray, FloatArray]:
     """For each draw, the share of points still open after each look, and the mean runs at a point by then."""
-    looks, columns = len(spent), np.arange(spent.shape[1])
+    looks, (draws, points) = len(spent), shown.shape
+    cut = np.minimum(spent, cap)
+    steps = np.diff(cut, axis=0, prepend=0).astype(np.float64)
     # A point whose look comes after the cap stays open.
-    last = np.minimum(shown, looks - 1)
-    late = (shown == looks) | (spent[last, columns] > cap)
+    late = spent[np.minimum(shown, looks - 1), np.arange(points)] > cap
     when = np.where(late, looks, shown)
-    open_, cost = np.empty((len(shown), looks)), np.empty((len(shown), looks))
+    rows, columns = (each.ravel() for each in np.indices(when.shape))
+    still_open, cost = np.zeros((draws, looks)), np.zeros((draws, looks))
     for look in range(looks):
-        open_[:, look] = (when > look).mean(axis=1)
-        cost[:, look] = np.minimum(spent[np.minimum(when, look), columns], cap).mean(axis=1)
-    return open_, cost
+        cost[:, look] = np.bincount(rows, steps[look, columns], minlength=draws) / points
+        left = when[rows, columns] > look
+        rows, columns = rows[left], columns[left]
+        still_open[:, look] = np.bincount(rows, minlength=draws) / points
+    return still_open, np.cumsum(cost, axis=1)
 
 
 def _quantile(runs: FloatArray, weights: FloatArray, share: float) -> int:
