@@ -159,6 +159,7 @@ def _thetas(points: Points | Mapping[str, float] | Sequence[Mapping[str, float]]
 
 
 def check_question(model: Model, formula: Formula, max_states: int) -> None:
+    """Raise if this is no question: not a formula, or one that reads a name that the model has not."""
     if not isinstance(formula, Formula):
         raise InputError(f"exact takes a formula, as stl makes it from text, not {formula!r}")
     if isinstance(max_states, bool) or not isinstance(max_states, int) or max_states < 1:
