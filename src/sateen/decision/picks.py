@@ -99,7 +99,7 @@ def pick_round(
     seed: int,
     costs: Costs | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """The points of a round, a row each, and the runs at each: together `budget`, or a little less."""
+    """The points of a round, a row each, and the runs at each: together `budget`."""
     fresh = candidates(posterior.space, stream_seed(seed, "candidates"))
     mean, std = posterior.latent_moments(fresh)
     interest = interest_of(goal, mean, np.maximum(std, np.finfo(np.float64).tiny))
@@ -163,4 +163,5 @@ def greedy(
         chosen[best] += 1
         column = left[:, best].copy()
         left -= np.multiply.outer(column / (variances[best] + noise[best]), column)
-    return np.asarray(np.floor(chosen * chunk), np.int64)
+    shares = np.cumsum(chosen) * budget // picks  # rounded so that together they are the budget
+    return np.asarray(np.diff(shares, prepend=0), np.int64)

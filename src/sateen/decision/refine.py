@@ -31,7 +31,7 @@ from sateen.sampling.observe import ObserveOptions
 from sateen.sampling.source import Function
 
 Cost: TypeAlias = Literal["runs", "time"]
-_START: Final = {0: (1, 200), 1: (64, 20)}  # points and runs to begin with, by the number of parameters
+_START: Final = {0: (1, 200), 1: (64, 20), 2: (128, 20)}  # points and runs to begin with, by the number of parameters
 _START_BEYOND: Final = (256, 20)
 _LEAST_BUDGET: Final = 200
 

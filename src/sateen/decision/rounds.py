@@ -33,8 +33,8 @@ from sateen.sampling.notes import Notes
 from sateen.sampling.observe import ObserveOptions, observe
 from sateen.sampling.source import Function
 
-GROWTH: Final = 0.35  # of the runs so far, that a round may add
-_RELEARN: Final = 2.5  # times the runs at which the kernel was learned
+GROWTH: Final = 0.3  # of the runs so far, that a round may add
+_RELEARN: Final = 1.5  # times the runs at which the kernel was learned
 _LEAST_SHARE: Final = 0.08  # of the runs so far, that a round adds if the goal is near
 _TREND: Final = 4  # rounds from which the next is forecast
 _FAR: Final = 50.0  # a goal is out of reach, in logarithms of runs
@@ -225,7 +225,8 @@ class Search:
         if left < 1:
             return False, f"the budget is spent: {words} after {self.runs:,} runs"
         past = [each for each in self.rounds if each.runs * _STALLED_FACTOR <= self.runs]
-        if past and figure > (1.0 - _STALLED_GAIN) * past[-1].figure:
+        # A figure that rests on few runs may be small by chance: the largest of some rounds is compared.
+        if past and figure > (1.0 - _STALLED_GAIN) * max(each.figure for each in past[-_TREND:]):
             than = f"no better than after {past[-1].runs:,} runs"
             return False, f"more runs do not help this learner: {words} after {self.runs:,} runs, {than}"
         if number >= _MOST_ROUNDS:
