@@ -349,3 +349,52 @@ class TestCorners:
     def test_an_assumption_reads_as_a_sentence(self):
         assert assumption({"a": "-"}) == "f does not rise in a"
         assert assumption({"a": "-", "b": "+", "c": "+"}).count(",") == 1
+
+
+class TestCells:
+    def test_every_parameter_of_the_certified_cells_is_right(self, learned: Any):
+        certificate = st.certify(st.decide(learned, above=0.5, seed=1), DECAY, EMPTY, by="cells", seed=1)
+        assert certificate.holds
+        assert certificate.claim.mode == "sure"
+        assert certificate.claim.level == 1.0
+        assert certificate.runs == 0
+        cover = certificate.evidence.cover
+        theta = RATES.uniform(5000, seed=1).theta
+        inside = cover.of(theta) == 1
+        assert (decayed(theta[inside, 0]) >= 0.5).all()
+        assert inside.mean() == pytest.approx(certificate.volume, abs=0.05)
+        assert cover.undecided <= 0.05
+
+    def test_a_box_must_be_filled(self, learned: Any):
+        regions = st.decide(learned, above=0.5, seed=1)
+        filled = st.certify(regions, DECAY, EMPTY, by="cells", box=st.Space(k=(1.8, 2.8)), seed=1)
+        assert filled.holds
+        assert "for every parameter in the box (k in [1.8, 2.8]; 34.5 % of the space)" in str(filled.claim)
+        open_ = st.certify(regions, DECAY, EMPTY, by="cells", box=st.Space(k=(1.0, 2.8)), seed=1)
+        assert not open_.holds
+        assert "surely on the other side, such as k = " in str(open_)
+
+    def test_limits_and_declarations_are_told(self, learned: Any):
+        regions = st.decide(learned, below=0.5, seed=1)
+        few = st.certify(regions, DECAY, EMPTY, by="cells", cells=3, seed=1)
+        assert not few.holds
+        assert "5 % left undecided" in str(few)
+        declared = st.certify(regions, DECAY, EMPTY, by="cells", monotone={"k": "+"}, undecided=0.02, seed=1)
+        assert declared.holds
+        assert declared.claim.assuming == "f does not fall in k"
+
+    def test_a_budget_of_runs_is_not_for_cells(self, learned: Any):
+        with pytest.raises(st.InputError, match="budget is for by='fresh'"):
+            st.certify(st.decide(learned, above=0.5, seed=1), DECAY, EMPTY, by="cells", budget=1000, seed=1)
+
+    def test_a_model_that_cells_cannot_serve_is_refused_or_tested_at_corners(self):
+        model = st.Model.parse("species A = 0\n0 -> A @ 20 * k\nA -> 0 @ mass_action(1)")
+        formula = st.stl("F[0, 3] G[0, 0.1] A >= 15")  # nested
+        seen = st.observe(model, formula, LINE.grid(41), runs=200, seed=1)
+        regions = st.decide(st.EPGP().fit(seen, seed=1), below=0.3, seed=1)
+        with pytest.raises(st.ExactError):
+            st.certify(regions, model, formula, by="cells", seed=1)
+        certificate = st.certify(regions, model, formula, by="cells", monotone={"k": "+"}, seed=1)
+        assert certificate.holds
+        assert certificate.claim.mode == "pac"
+        assert certificate.runs > 0

@@ -59,7 +59,7 @@ class TestBets:
         assert outcome.flags < 20
 
     def test_no_point_gets_more_runs_than_the_cap(self):
-        outcome = trial(0.1, np.full(50, 0.3), cap=333).play(drawn(0.01, np.random.default_rng(3)))
+        outcome = trial(0.1, np.full(50, 0.12), cap=333).play(drawn(0.1, np.random.default_rng(3)))
         assert outcome.spent.max() == 333
         assert outcome.runs == outcome.spent.sum()
 
@@ -68,6 +68,11 @@ class TestBets:
         for budget in (0, 1000, whole - 1, whole):
             test = trial(0.1, np.full(50, 0.12), budget=budget)
             assert test.play(drawn(0.1, np.random.default_rng(3))).runs <= budget
+
+    def test_a_point_that_is_clearly_wrong_is_given_up_long_before_the_cap(self):
+        outcome = trial(0.1, np.full(50, 0.3)).play(drawn(0.01, np.random.default_rng(3)))
+        assert outcome.flags == 50
+        assert outcome.spent.max() < 500
 
     def test_it_ends_when_no_more_points_are_open_than_may_be_flagged(self):
         f = np.where(np.arange(100) < 3, 0.0, 0.5)

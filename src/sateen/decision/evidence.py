@@ -29,6 +29,7 @@ _LEAST: Final = 0.02  # of the distance from p to the nearer of 0 and 1, by whic
 _FIRST: Final = 0.8  # of the runs that the guess says will do, in the first batch
 _GROWTH: Final = 0.5  # of the runs so far, in every later batch
 _FEWEST: Final = 4  # runs of a batch
+_HOPELESS: Final = math.log(1e-4)  # log E at which a point is given up: it hardly ever comes back from there
 MOST_LOOKS: Final = 64  # so many batches grow beyond all reason
 
 
@@ -73,9 +74,8 @@ class Trial:
     """How points are tested: all of it fixed before the first run.
 
     `threshold` is p, one for all points or one each, and `bet` is q at each point, both mirrored where the claim is
-    f <= p. A point is shown at
-    1/`alpha` and given up after `cap` runs. The trial ends once at most `allowed` points are left open, or before a
-    batch that would exceed the `budget`.
+    f <= p. A point is shown at 1/`alpha`, and given up after `cap` runs or once E falls to 1/10,000. The trial ends
+    once at most `allowed` points are left open, or before a batch that would exceed the `budget`.
     """
 
     threshold: float | FloatArray
@@ -90,7 +90,7 @@ class Trial:
         bet = np.array(self.bet, dtype=np.float64)
         object.__setattr__(self, "bet", read_only(bet))
         p = np.asarray(self.threshold, np.float64)
-        if not (((0.0 < p) & (p < 1.0)).all() and 0.0 < self.alpha < 1.0 and self.cap >= 1 and self.allowed >= 0):
+        if not (((p > 0.0) & (p < 1.0)).all() and 0.0 < self.alpha < 1.0 and self.cap >= 1 and self.allowed >= 0):
             raise InputError(f"no test has the threshold {p}, the level {self.alpha} and the cap {self.cap}")
         if bet.ndim != 1 or not ((bet > p) & (bet < 1.0)).all():
             raise InputError("a bet lies between the threshold and 1")
@@ -104,6 +104,10 @@ class Trial:
         """log E at each point."""
         p, q = self.threshold, self.bet
         return np.asarray(successes * np.log(q / p) + (trials - successes) * np.log((1.0 - q) / (1.0 - p)))
+
+    def hopeless(self, evidence: FloatArray) -> npt.NDArray[np.bool_]:
+        """Where a point is given up before its cap."""
+        return np.asarray(evidence <= _HOPELESS)
 
     def batch(self, spent: IntArray) -> IntArray:
         """The runs of the next look at each point, after `spent` runs there, if it is still open."""
@@ -119,8 +123,9 @@ class Trial:
         spent, successes = np.zeros(count, np.int64), np.zeros(count, np.int64)
         looks: list[Look] = []
         while len(looks) < MOST_LOOKS:
-            unshown = self.evidence(successes, spent) < self.goal
-            runs = np.where(unshown, self.batch(spent), 0)
+            evidence = self.evidence(successes, spent)
+            unshown = evidence < self.goal
+            runs = np.where(unshown & ~self.hopeless(evidence), self.batch(spent), 0)
             over = self.budget is not None and int(spent.sum() + runs.sum()) > self.budget
             if unshown.sum() <= self.allowed or over or not runs.any():
                 break

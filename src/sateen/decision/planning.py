@@ -210,10 +210,10 @@ def all_plans(
     for alpha in _LEVELS:
         trial = trial_at(alpha, _CAPS[-1])
         spent = _schedule(trial)
-        shown = _played(trial, spent, truth, seed)
+        shown, ended = _played(trial, spent, truth, seed)
         sizes = {flags: least_points(flags, wrong, error, alpha) for flags in _FLAGS}
         for (margin, kept, volume), cap in product(choices, _CAPS):
-            still_open, cost = _shares(spent[:, kept], shown[:, kept], cap)
+            still_open, cost = _shares(spent[:, kept], shown[:, kept], ended[:, kept], cap)
             for flags, points in sizes.items():
                 passed = bdtr(flags, points, still_open)  # of each draw, by each look
                 runs = points * cost
@@ -240,29 +240,33 @@ def _schedule(trial: Trial) -> IntArray:
     return np.array(rows)
 
 
-def _played(trial: Trial, spent: IntArray, truth: FloatArray, seed: int) -> IntArray:
-    """For each draw of f and each point, the look at which it is shown; the number of looks where it never is."""
+def _played(trial: Trial, spent: IntArray, truth: FloatArray, seed: int) -> tuple[IntArray, IntArray]:
+    """For each draw of f and each point, the look at which it is shown, and that at which it ends, shown or given up.
+
+    Either is the number of looks where it never comes.
+    """
     rng = stream(seed, "forecast runs")
-    shown = np.full(truth.shape, len(spent), np.int64)
+    never = len(spent)
+    shown, ended = np.full(truth.shape, never, np.int64), np.full(truth.shape, never, np.int64)
     successes = np.zeros(truth.shape, np.int64)
+    p, goal = trial.threshold, trial.goal
+    gain, loss = np.log(trial.bet / p), np.log((1.0 - trial.bet) / (1.0 - p))
     before = np.zeros(len(trial.bet), np.int64)
+    rows, columns = (each.ravel() for each in np.indices(truth.shape))
     for look, total in enumerate(spent):
-        rows, columns = np.nonzero(shown == len(spent))
         batch = (total - before)[columns]
         successes[rows, columns] += rng.binomial(batch, np.clip(truth[rows, columns], 0.0, 1.0))
-        reached = _reached(trial, successes, total, rows, columns)
+        k = successes[rows, columns]
+        evidence = k * gain[columns] + (total[columns] - k) * loss[columns]
+        reached = evidence >= goal
         shown[rows[reached], columns[reached]] = look
-        before = total
-    return shown
+        over = reached | trial.hopeless(evidence)
+        ended[rows[over], columns[over]] = look
+        rows, columns, before = rows[~over], columns[~over], total
+    return shown, ended
 
 
-def _reached(trial: Trial, successes: IntArray, total: IntArray, rows: IntArray, columns: IntArray) -> BoolArray:
-    p, q = np.broadcast_to(trial.threshold, trial.bet.shape)[columns], trial.bet[columns]
-    k, n = successes[rows, columns], total[columns]
-    return np.asarray(k * np.log(q / p) + (n - k) * np.log((1.0 - q) / (1.0 - p)) >= trial.goal)
-
-
-def _shares(spent: IntArray, shown: IntArray, cap: int) -> tuple[FloatArray, FloatArray]:
+def _shares(spent: IntArray, shown: IntArray, ended: IntArray, cap: int) -> tuple[FloatArray, FloatArray]:
     """For each draw, the share of points still open after each look, and the mean runs at a point by then."""
     looks, (draws, points) = len(spent), shown.shape
     cut = np.minimum(spent, cap)
@@ -274,9 +278,9 @@ def _shares(spent: IntArray, shown: IntArray, cap: int) -> tuple[FloatArray, Flo
     still_open, cost = np.zeros((draws, looks)), np.zeros((draws, looks))
     for look in range(looks):
         cost[:, look] = np.bincount(rows, steps[look, columns], minlength=draws) / points
-        left = when[rows, columns] > look
+        left = ended[rows, columns] > look
         rows, columns = rows[left], columns[left]
-        still_open[:, look] = np.bincount(rows, minlength=draws) / points
+        still_open[:, look] = np.count_nonzero(when > look, axis=1) / points
     return still_open, np.cumsum(cost, axis=1)
 
 

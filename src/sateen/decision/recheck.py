@@ -61,9 +61,8 @@ def check(
     book.attempt("the request", lambda: _request(book, certificate))
     missed: float | None = None
     if isinstance(evidence, CellTest):
-        book.attempt(
-            "the cells", lambda: evidence.recheck(book.agree, certificate.model, certificate.formula, progress)
-        )
+        told = certificate.model, certificate.formula, certificate.undecided, progress
+        book.attempt("the cells", lambda: evidence.recheck(book.agree, *told))
     else:
         if known:
             book.attempt("the draw", lambda: _draw(book, certificate, evidence))
