@@ -126,7 +126,11 @@ class Regions:
 
     def of(self, points: object) -> Words:
         """The side of each point, "above", "below" or "undecided"; points are given as to `predict`."""
-        return _sides(_bands(self.predictor, points, self.level), self.threshold)
+        return _sides(self.bands(points), self.threshold)
+
+    def bands(self, points: object) -> Prediction:
+        """Mean and band of f at each point: the intervals, at the level, that decide its side."""
+        return _bands(self.predictor, points, self.level)
 
     def decided(self, points: object, *, z: float | None = None) -> BoolArray:
         """Whether each of the points is on the side that was asked for.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
@@ -39,6 +39,7 @@ from sateen.plot.style import (
     label_plane,
     new_axes,
     new_figure,
+    short_ticks,
     table_of,
     title_panel,
 )
@@ -194,7 +195,7 @@ def _map(axes: Axes, points: Points, values: FloatArray, label: str, colours: st
         x, y = points.theta.T
         many = len(points) > POINTS_DRAWN_AS_LINES
         shape = axes.scatter(x, y, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
-    _short_ticks(axes)
+    short_ticks(axes)
     colour_bar(axes.figure, shape, axes, label)
 
 
@@ -216,15 +217,6 @@ def _contours(axes: Axes, across: FloatArray, up: FloatArray, table: FloatArray,
     kept = [place for place, share in zip(places, shares, strict=True) if np.abs(share - 0.5).max() < 0.5 - _RIM]
     if kept:
         axes.clabel(drawn, fontsize=FONT_SIZE - 2, fmt="%g", manual=kept)
-
-
-def _short_ticks(axes: Axes) -> None:
-    """On a log scale of less than two decades, some ticks between the powers of ten have numbers too."""
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if axis.get_scale() == "log" and low > 0 and high / low < 100:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter(NullFormatter())
 
 
 def _maps(posterior: FullPosterior, seen: Observations, truth: FloatArray | None) -> Figure:
@@ -253,7 +245,7 @@ def _errors(axes: Axes, points: Points, error: FloatArray) -> None:
     x, y = points.theta.T
     colours = _COLOURS_OF_ERRORS
     shape = axes.scatter(x, y, c=error, s=18, linewidths=0.4, cmap=colours, vmin=-most, vmax=most, edgecolors=FAINT)
-    _short_ticks(axes)
+    short_ticks(axes)
     size = np.sqrt(np.mean(error**2)) if error.size else 0.0
     title_panel(axes, f"mean less truth; root mean square {size:.3g}")
     colour_bar(axes.figure, shape, axes, "mean less truth")
@@ -277,7 +269,7 @@ def _slices(posterior: FullPosterior) -> Figure:
         axes.plot(along, predicted.mean, color=_MEAN, linewidth=1.6)
         axes.margins(x=0)
         label_axis(axes, "x", name, space.ranges[name])
-        _short_ticks(axes)
+        short_ticks(axes)
     for axes in panels:
         _probabilities(axes)
         if axes not in panels[::columns]:

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure as Figure  # re-exported, for rooms that may not import matplotlib
 from matplotlib.figure import SubFigure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from sateen.core.space import Points, Range, Space
 from sateen.core.types import FloatArray
@@ -94,6 +94,15 @@ def label_ticks(axis: Axis, labels: Mapping[float, str]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def short_ticks(axes: Axes) -> None:
+    """On a log scale of less than two decades, some ticks between the powers of ten have numbers too."""
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and low > 0 and high / low < 100:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+
+
 def colour_bar(
     figure: Figure | SubFigure, shape: ScalarMappable, axes: Axes | list[Axes], label: str, aspect: float = 20.0
 ) -> None:
@@ -140,3 +149,10 @@ def caption(axes: Axes, text: str) -> None:
         parse_math=False,
         annotation_clip=False,
     )
+
+
+def footer(figure: Figure, text: str) -> None:
+    """A sentence in small letters below all panels, as wide as the figure."""
+    width = int(figure.get_figwidth() * 72 / (_CHARACTER_WIDTH * SMALL_FONT_SIZE))
+    words = "\n".join(wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), width))
+    figure.supxlabel(words, x=0.01, ha="left", fontsize=SMALL_FONT_SIZE, color=_CAPTION_COLOUR, parse_math=False)
