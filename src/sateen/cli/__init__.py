@@ -42,6 +42,13 @@ _BUILT_IN: Final = {
     "predict": ("sateen.cli.predict:predict", "Predict the probability at points."),
     "plan": ("sateen.cli.plan:plan", "Plan what a guarantee needs, before it is paid for."),
     "calibrate": ("sateen.cli.calibrate:calibrate", "Give a posterior intervals with a guarantee."),
+    "refine": ("sateen.cli.refine:refine", "Run a model where it teaches most about a goal."),
+    "decide": ("sateen.cli.decide:decide", "Say where the probability is above a threshold."),
+    "certify": ("sateen.cli.certify:certify", "Certify where it is above or below a threshold."),
+    "check-certificate": ("sateen.cli.check_certificate:check_certificate", "Check a certificate that anyone made."),
+    "optimise": ("sateen.cli.optimise:optimise", "Find where the probability is largest."),
+    "sensitivity": ("sateen.cli.sensitivity:sensitivity", "Say which parameters matter."),
+    "bounds": ("sateen.cli.bounds:bounds", "Bound the probability at every parameter."),
     "paper": ("sateen.cli.paper:paper", "Reproduce the paper's tables and figures."),
 }
 COMMANDS: Final[Registry[object]] = Registry(

@@ -15,8 +15,8 @@ from sateen.cli.learned import learned_content
 from sateen.cli.output import draw, show
 from sateen.cli.plan import plan_for
 from sateen.cli.progress import Bar
-from sateen.cli.sources import kept, load_observations, load_posterior, quiet_warnings, reading
-from sateen.core.errors import InputError, SateenError
+from sateen.cli.sources import caps_of, kept, load_observations, load_posterior, question_of, reading
+from sateen.core.errors import InputError
 from sateen.core.text import percent
 from sateen.guarantee.methods import METHODS
 from sateen.guarantee.request import CalibrateRequest, PlanRequest
@@ -124,7 +124,8 @@ def calibrate(ctx: click.Context, /, **values: Any) -> None:
     posterior = load_posterior(options.file)
     if options.plot is not None and len(posterior.space) not in (1, 2):
         raise InputError(f"--plot shows one or two parameters, and here {len(posterior.space)} vary")
-    question = None if options.held_out is not None else _question(posterior.training.observations)
+    again = "observe uniform points yourself, and give the file as HELD_OUT"
+    question = None if options.held_out is not None else question_of(posterior.training.observations, again)
     plan = None if options.plan is None else _read_plan(options.plan, posterior)
     if planning is not None:
         plan = plan_for(posterior, planning)
@@ -190,35 +191,11 @@ def _fresh(
     """Fresh observations at uniform points of what the training observed; kept, if asked, before the calibration."""
     points, runs = (plan.points, plan.runs) if plan else (options.points or 0, options.runs or 0)
     request.check_points(points)
-    provenance = posterior.training.observations.provenance
-    names = ("max_events", "max_time", "max_population")
-    caps = {name: provenance[name] for name in names if provenance.get(name) is not None}
+    caps = caps_of(posterior.training.observations)
     question = model, formula, posterior.space
     return kept(
         options.observations,
         lambda: st.observe_held_out(*question, points, runs, seed=options.seed, progress=Bar(), **caps),
-    )
-
-
-def _question(training: st.Observations) -> tuple[st.Model, st.Formula]:
-    """The model and the formula that the training observed, if its observations have all of them."""
-    text, asked, end = (training.provenance.get(key) for key in ("model", "formula", "end"))
-    why = "its observations do not tell the model"
-    if isinstance(text, str):
-        why = f"it was a {text}" if text.startswith("black box") else "its model cannot be read back from its text"
-    if isinstance(text, str) and isinstance(asked, str):
-        try:
-            with quiet_warnings():
-                model = st.Model.parse(text)
-            formula = st.stl(asked, end=end)
-        except SateenError:
-            pass
-        else:
-            if (str(model), str(formula)) == (text, asked):
-                return model, formula
-    raise InputError(
-        f"what the posterior was learned from cannot be observed again: {why}",
-        remedy="observe uniform points yourself, and give the file as HELD_OUT",
     )
 
 

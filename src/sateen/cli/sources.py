@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 import sateen as st
 from sateen.cli.output import say, warn
-from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, nearest
+from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, SateenError, nearest
 from sateen.core.reading import opened, read_text
 
 if TYPE_CHECKING:
@@ -150,6 +150,31 @@ def _write_observations(observations: st.Observations, file: str) -> None:
         (observations.to_csv if file.lower().endswith(".csv") else observations.save)(file)
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror or error}") from None
+
+
+def question_of(training: st.Observations, remedy: str) -> tuple[st.Model, st.Formula]:
+    """The model and the formula that a training observed, if its observations have all of them."""
+    text, asked, end = (training.provenance.get(key) for key in ("model", "formula", "end"))
+    why = "its observations do not tell the model"
+    if isinstance(text, str):
+        why = f"it was a {text}" if text.startswith("black box") else "its model cannot be read back from its text"
+    if isinstance(text, str) and isinstance(asked, str):
+        try:
+            with quiet_warnings():
+                model = st.Model.parse(text)
+            formula = st.stl(asked, end=end)
+        except SateenError:
+            pass
+        else:
+            if (str(model), str(formula)) == (text, asked):
+                return model, formula
+    raise InputError(f"what the posterior was learned from cannot be observed again: {why}", remedy=remedy)
+
+
+def caps_of(training: st.Observations) -> dict[str, Any]:
+    """Where the runs of a training were stopped as undecided."""
+    names = ("max_events", "max_time", "max_population")
+    return {name: training.provenance[name] for name in names if training.provenance.get(name) is not None}
 
 
 @contextmanager

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+import sateen as st
 from sateen.core.observations import Observations
 from sateen.core.path import Path
 from sateen.core.posterior import FullPosterior
@@ -27,16 +28,19 @@ from sateen.core.text import percent
 from sateen.core.types import FloatArray, IntArray
 
 Json: TypeAlias = dict[str, Any]  # plain data, as a page holds it
+Kind: TypeAlias = Literal["first", "total", "elasticity"]
 Lane: TypeAlias = tuple[str, int, list[tuple[float, float]], list[tuple[float, float]]]
-_CURVE: Final = 201  # values of the only parameter
-_MAP: Final = 41  # values of each of two parameters
-_SLICE: Final = 21  # values of each parameter through a point; odd, so that one is the middle
-_MOST_SLICES: Final = 6  # parameters with a picture of their own; with each other they make 15 maps
-_MOST_DOTS: Final = 2000  # observations that are drawn
+CURVE: Final = 201  # values of the only parameter
+MAP: Final = 41  # values of each of two parameters
+SLICE: Final = 21  # values of each parameter through a point; odd, so that one is the middle
+MOST_SLICES: Final = 6  # parameters with a picture of their own; with each other they make 15 maps
+MOST_DOTS: Final = 2000  # observations that are drawn
 _DIRECTION_POINTS: Final = 256
 _ONE_WAY: Final = 0.9  # share of the slopes, by size, that must have one sign
 _MOST_INSTANTS: Final = 1200  # of a path that are drawn
-_COLUMNS: Final = ("mean", "lower", "upper")
+COLUMNS: Final = ("mean", "lower", "upper")
+KINDS: Final[tuple[Kind, ...]] = ("first", "total", "elasticity")
+_NO_WAY: Final = ("does not depend on it",) * 3
 _DECIMALS: Final = 4  # of probabilities in a picture: finer than a pixel
 LEVELS: Final = tuple(n / 20 for n in range(1, 20))
 _QUANTILES: Final = 32  # of f at each point, over which the forecast of the count is averaged
@@ -73,31 +77,40 @@ def function_data(
     if len(space) > 2:
         return _slices(posteriors[leading], guarantee, leading)
     kind = ("point", "curve", "maps")[len(space)]
-    points = space.grid(_CURVE if kind == "curve" else _MAP) if space.names else space.points({})
+    points = space.grid(CURVE if kind == "curve" else MAP) if space.names else space.points({})
     bands = [] if guarantee is None else [_band(leading, guarantee.predict(points))]
     bands += [_band(learner, posterior.predict(points)) for learner, posterior in posteriors.items()]
-    axes = [_axis(space, name, _CURVE if kind == "curve" else _MAP) for name in space.names]
+    axes = [axis_data(space, name, CURVE if kind == "curve" else MAP) for name in space.names]
     return {"kind": kind, "axes": axes, "bands": bands, "seen": _dots(train)}
 
 
-def parameters_that_matter(posterior: FullPosterior) -> list[Json]:
-    """The parameters, the most important first: how steeply the mean changes with each, and which way.
+def parameters_that_matter(posterior: FullPosterior, found: st.Sensitivity) -> list[Json]:
+    """The parameters, the most important first: indices and elasticity, each with its interval, and which way f goes.
 
-    The steepness is the posterior's `importance`; the way is that of the gradient, where nine tenths of it agree.
+    The way is that of the gradient, where nine tenths of it agree.
     """
     space = posterior.space
     slopes = posterior.gradient(space.sobol(_DIRECTION_POINTS, seed=0))
     total, size = slopes.sum(axis=0), np.abs(slopes).sum(axis=0)
-    ranked = posterior.importance()
-    most = max(ranked.values(), default=0.0) or 1.0
+    longest = max(found.upper["elasticity"].values()) or 1.0
+    most: dict[Kind, float] = {"first": 1.0, "total": 1.0, "elasticity": longest}
     rows = []
-    for name, steepness in ranked.items():
+    for name in found.ranked:
         column = space.names.index(name)
         lean = total[column] / size[column] if size[column] else 0.0
-        ways = ("rises with it", "falls with it", "rises and falls") if steepness else ("does not depend on it",) * 3
+        ways = ("rises with it", "falls with it", "rises and falls") if found.total[name] else _NO_WAY
         way = ways[0] if lean > 2 * _ONE_WAY - 1 else ways[1] if lean < 1 - 2 * _ONE_WAY else ways[2]
-        rows.append({"name": name, "steepness": steepness, "share": steepness / most, "way": way})
+        bars: Json = {kind: _bar(found, kind, name, most[kind]) for kind in KINDS}
+        rows.append({"name": name, "way": way, **bars})
     return rows
+
+
+def _bar(found: st.Sensitivity, kind: Kind, name: str, most: float) -> Json:
+    """A number with its interval: as text, and in percent of the length of a bar."""
+    value, low, high = getattr(found, kind)[name], found.lower[kind][name], found.upper[kind][name]
+    shares = [round(100 * min(each / most, 1.0), 1) for each in (value, low, high)]
+    texts = {"text": f"{value:.3f}", "ends": f"{low:.3f} to {high:.3f}"}
+    return {**texts, **dict(zip(("share", "low", "high"), shares, strict=True))}
 
 
 def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str) -> Json:
@@ -114,7 +127,7 @@ def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str
     about = set(named)
     return {
         "words": words,
-        "times": _six_digits([*times, path.end]),
+        "times": six_digits([*times, path.end]),
         "states": {name: [*states[:, n].tolist(), float(states[-1, n])] for n, name in enumerate(path.species)},
         "named": [name for name in path.species if name in about],
         "lanes": [
@@ -129,19 +142,21 @@ def _within(spans: Iterable[tuple[float, float]], end: float) -> list[tuple[floa
     return [(max(start, 0.0), min(stop, end)) for start, stop in spans if start <= end]
 
 
-def _axis(space: Space, name: str, count: int) -> Json:
+def axis_data(space: Space, name: str, count: int) -> Json:
+    """An axis: its name, its scale, and evenly spread values on that scale."""
     range_ = space.ranges[name]
     values = range_.from_unit(np.linspace(-1.0, 1.0, count))
-    return {"name": name, "log": range_.scale == "log", "values": _six_digits(values)}
+    return {"name": name, "log": range_.scale == "log", "values": six_digits(values)}
 
 
-def _six_digits(values: Iterable[float]) -> list[float]:
+def six_digits(values: Iterable[float]) -> list[float]:
+    """Numbers with the digits that a picture needs."""
     return [float(f"{value:.6g}") for value in values]
 
 
 def _band(learner: str, prediction: Prediction) -> Json:
     """A prediction as columns; over two parameters, the second varies fastest."""
-    columns = {name: short(getattr(prediction, name)) for name in _COLUMNS}
+    columns = {name: short(getattr(prediction, name)) for name in COLUMNS}
     guaranteed = prediction.claim.mode != "credible"
     return {"learner": learner, "interval": interval_label(prediction), "guaranteed": guaranteed, **columns}
 
@@ -149,10 +164,10 @@ def _band(learner: str, prediction: Prediction) -> Json:
 def _dots(train: Observations) -> Json:
     """The observations: where, and between which frequencies; evenly chosen where they are too many to draw."""
     rows = np.flatnonzero(train.trials > 0)
-    if len(rows) > _MOST_DOTS:
-        rows = rows[np.linspace(0, len(rows) - 1, _MOST_DOTS).astype(int)]
+    if len(rows) > MOST_DOTS:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_DOTS).astype(int)]
     low, high = train.frequency_bounds[rows].T
-    theta = {name: _six_digits(train.theta[rows, n]) for n, name in enumerate(train.space.names)}
+    theta = {name: six_digits(train.theta[rows, n]) for n, name in enumerate(train.space.names)}
     runs = train.trials[rows].tolist()
     return {"theta": theta, "low": short(low), "high": short(high), "runs": runs, "all": len(train)}
 
@@ -160,18 +175,18 @@ def _dots(train: Observations) -> Json:
 def _slices(posterior: FullPosterior, guarantee: Predictor | None, learner: str) -> Json:
     """Through the middle, the lowest and the highest point: every pair of the parameters that matter most, as a map."""
     space = posterior.space
-    names = list(posterior.importance())[:_MOST_SLICES]
-    unit = np.linspace(-1.0, 1.0, _SLICE)
+    names = list(posterior.importance())[:MOST_SLICES]
+    unit = np.linspace(-1.0, 1.0, SLICE)
     everywhere = space.sobol(512, seed=0)
     means = posterior.predict(everywhere).mean
-    places = {"the middle of the space": np.full(len(space), _SLICE // 2)}
+    places = {"the middle of the space": np.full(len(space), SLICE // 2)}
     for words, row in (("where it is lowest", int(np.argmin(means))), ("where it is highest", int(np.argmax(means)))):
         inputs = space.to_unit(everywhere.theta[row : row + 1])[0]
         places[words] = np.abs(inputs[:, None] - unit).argmin(axis=1)
     pairs = list(combinations(names, 2))
     through = []
     for words, place in places.items():
-        theta = space.from_unit(unit[np.concatenate([_plane(space, pair, place) for pair in pairs])])
+        theta = space.from_unit(unit[np.concatenate([plane_rows(space, pair, place) for pair in pairs])])
         credible = posterior.predict(theta)
         guaranteed = None if guarantee is None else guarantee.predict(theta)
         values = space.from_unit(unit[place][None, :])[0]
@@ -187,26 +202,26 @@ def _slices(posterior: FullPosterior, guarantee: Predictor | None, learner: str)
     return {
         "kind": "slices",
         "learner": learner,
-        "axes": [_axis(space, name, _SLICE) for name in names],
+        "axes": [axis_data(space, name, SLICE) for name in names],
         "intervals": [interval_label(each) for each in (credible, guaranteed) if each is not None],
         "through": through,
         "left_out": [name for name in space.names if name not in names],
     }
 
 
-def _plane(space: Space, pair: tuple[str, str], place: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def plane_rows(space: Space, pair: tuple[str, str], place: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """The places on the grid where two parameters take all their values, and the others stay; the second is faster."""
-    rows = np.tile(place, (_SLICE * _SLICE, 1))
-    first, second = np.divmod(np.arange(_SLICE * _SLICE), _SLICE)
+    rows = np.tile(place, (SLICE * SLICE, 1))
+    first, second = np.divmod(np.arange(SLICE * SLICE), SLICE)
     rows[:, space.names.index(pair[0])] = first
     rows[:, space.names.index(pair[1])] = second
     return rows
 
 
 def _tables(pairs: list[tuple[str, str]], prediction: Prediction) -> list[Json]:
-    size = _SLICE * _SLICE
+    size = SLICE * SLICE
     parts = [slice(n * size, (n + 1) * size) for n in range(len(pairs))]
-    return [{name: short(getattr(prediction, name)[part]) for name in _COLUMNS} for part in parts]
+    return [{name: short(getattr(prediction, name)[part]) for name in COLUMNS} for part in parts]
 
 
 def coverage_data(
@@ -321,7 +336,7 @@ def coverage_noise(
     Functions are drawn from the posterior, jointly over all points, and counts from each. So the band knows that the
     errors at neighbouring points go together: a coverage far from the level may well be the luck of one training.
     """
-    rows = _evenly(len(observed), _MOST_SIMULATED)
+    rows = evenly(len(observed), _MOST_SIMULATED)
     part = observed[rows]
     f = _quantiles(posterior, part)
     truths = posterior.sample(part.points, _DRAWS, seed=seed)
@@ -332,7 +347,7 @@ def coverage_noise(
     return ends
 
 
-def _evenly(count: int, most: int) -> npt.NDArray[np.intp]:
+def evenly(count: int, most: int) -> npt.NDArray[np.intp]:
     """All of so many rows, or `most` of them, evenly spread."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
 

@@ -5,7 +5,6 @@ What was learned and single runs are drawn by `sateen.plot.figures`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from sateen.core.observations import Observations
@@ -55,18 +54,6 @@ def _widths(guarantee: Predictor, train: Observations) -> Any:
     bar = axes.figure.colorbar(shape, ax=axes)
     bar.set_label("width of the guaranteed interval", fontsize=FONT_SIZE)
     caption(axes, f"Dots: training points. Interval: {predicted.claim}.")
-    return axes
-
-
-def parameters(matter: Sequence[Json]) -> Any:
-    """Which parameters matter, as bars, the most important on top."""
-    axes = new_axes(5.2, 0.8 + 0.28 * len(matter))
-    dress(axes)
-    axes.barh(range(len(matter)), [one["steepness"] for one in matter], height=0.62, color=COLOURS[0])
-    axes.set_yticks(range(len(matter)), [one["name"] for one in matter], fontsize=FONT_SIZE, parse_math=False)
-    axes.invert_yaxis()
-    axes.grid(axis="x", color=FAINT, linewidth=0.6)
-    axes.set_xlabel("root mean square of the derivative, the whole range being 1", fontsize=FONT_SIZE)
     return axes
 
 

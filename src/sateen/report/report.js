@@ -22,7 +22,7 @@
       steps.forEach((step) => found.push(Number((step * 10 ** power).toPrecision(1))));
     }
     const inside = found.filter((value) => value >= 0.999 * low && value <= 1.001 * high);
-    return inside.length > 1 ? { tickvals: inside, ticktext: inside.map((value) => (value >= 1e-3 && value < 1e5 ? String(value) : value.toExponential())) } : {};
+    return inside.length > 1 ? { tickvals: inside, ticktext: inside.map((value) => (value >= 1e-3 && value < 1e4 ? String(value) : value >= 1e4 && value < 1e9 ? value.toLocaleString("en") : value.toExponential())) } : {};
   }
 
   function axis(own, more) {
@@ -196,6 +196,127 @@
     redraws.push(redrawSlices, redrawMaps);
   }
 
+  // Where the whole band is above the threshold, and where it is below, with borders drawn between the points of the grid.
+  // The fill of a constraint of plotly is where it does NOT hold.
+  function sidesOf(across, up, one, at, threshold, hover) {
+    const size = across.values.length, z = (value) => table(size, (row, column) => value(at(row, column)));
+    const region = (values, fill) => ({
+      x: across.values, y: up.values, z: values, type: "contour", autocontour: false, showscale: false, hoverinfo: "skip", showlegend: false,
+      contours: { type: "constraint", operation: "<", value: 0 }, fillcolor: colour(fill), line: { color: colour("quiet"), width: 1 },
+    });
+    return [
+      region(z((n) => one.lower[n] - threshold), "above"), region(z((n) => threshold - one.upper[n]), "below"),
+      { x: across.values, y: up.values, z: z((n) => one.mean[n]), type: "contour", autocontour: false, showscale: false, hoverinfo: "skip",
+        contours: { coloring: "none", start: threshold, end: threshold, size: 1 }, line: { color: colour("ink"), width: 1.4, dash: "dot" } },
+      { x: across.values, y: up.values, z: z((n) => one.mean[n]), type: "heatmap", opacity: 0, showscale: false, text: hover,
+        hovertemplate: text(across.name) + " %{x:.4g}, " + text(up.name) + " %{y:.4g}<br>%{text}<extra></extra>" },
+    ];
+  }
+
+  // The side of each point of a table in words, with the band.
+  const sideOf = (one, n, threshold) => (threshold === null ? "" : one.lower[n] > threshold ? "above: " : one.upper[n] < threshold ? "below: " : "undecided: ") + said(one, n);
+
+  function spentDots(spent, first, x, y) {
+    const rows = spent.runs.map((_, n) => n).filter((n) => spent.first[n] === first), most = Math.max(...spent.runs);
+    return {
+      x: rows.map(x), y: rows.map(y), type: "scatter", mode: "markers", showlegend: false, customdata: rows.map((n) => spent.runs[n]),
+      marker: { color: colour(first ? "c7" : "c0"), opacity: first ? 0.5 : 0.65, size: rows.map((n) => 3 + 11 * Math.sqrt(spent.runs[n] / most)), line: { width: 0.5, color: colour("page") } },
+      hovertemplate: "%{x:.4g}, %{y:.4g}: %{customdata:,} runs<extra></extra>",
+    };
+  }
+
+  function drawDecided(section, own) {
+    const where = (name) => section.querySelector("[data-draw=" + name + "]"), kind = own.map.kind, axes = own.map.axes;
+    const title = (words) => ({ text: words, font: { size: 13 }, x: 0.02, y: 0.99, yanchor: "top" });
+    if (own.rounds) redraws.push(() => drawRounds(where("rounds"), own.rounds));
+    if (kind === "point") return;
+    if (kind === "curve") { redraws.push(() => drawStretches(where("sides"), where("spent"), own, title)); return; }
+    const slices = kind === "slices", choose = (name) => section.querySelector("[data-choose=" + name + "]");
+    let place = { value: 0 }, across = { value: 0 }, up = { value: 1 };
+    if (slices) {
+      place = options(choose("place"), own.map.through.map((one) => one.words));
+      across = options(choose("across"), axes.map((one) => one.name));
+      up = options(choose("up"), axes.map((one) => one.name));
+      up.value = 1;
+    }
+    const redraw = () => {
+      if (across.value === up.value) up.value = (Number(across.value) + 1) % axes.length;
+      const i = Number(across.value), j = Number(up.value), [low, high] = i < j ? [i, j] : [j, i], point = own.map.through[Number(place.value)];
+      const one = point.tables[low * axes.length - (low * (low + 1)) / 2 + (high - low - 1)], size = axes[0].values.length;
+      const at = (row, column) => (i < j ? column * size + row : row * size + column);
+      const hover = table(size, (row, column) => sideOf(one, at(row, column), own.threshold));
+      const inside = !slices || point.words.includes("box"), box = own.box && inside ? [own.box[axes[i].name], own.box[axes[j].name]] : null;
+      const shapes = box ? [{ type: "rect", x0: box[0][0], x1: box[0][1], y0: box[1][0], y1: box[1][1], line: { color: colour("ink"), width: 2 } }] : [];
+      const marks = [];
+      if (!slices && own.flags.length) marks.push({
+        x: own.flags.map((flag) => flag[axes[i].name]), y: own.flags.map((flag) => flag[axes[j].name]), customdata: own.flags.map((flag) => flag.runs), type: "scatter", mode: "markers",
+        marker: { symbol: "x", size: 8, color: colour("ink") }, showlegend: false, hovertemplate: "not shown after %{customdata:,} runs<extra></extra>",
+      });
+      if (own.best && (!slices || point.words.includes("best"))) marks.push({
+        x: [own.best[axes[i].name]], y: [own.best[axes[j].name]], type: "scatter", mode: "markers", showlegend: false,
+        marker: { symbol: "star", size: 15, color: colour("c1"), line: { width: 1, color: "#ffffff" } }, hovertemplate: "the best point<extra></extra>",
+      });
+      if (slices) {
+        const others = Object.entries(point.values).filter(([name]) => name !== axes[i].name && name !== axes[j].name);
+        section.querySelector("output").textContent = "with " + others.map(([name, value]) => name + " = " + number(value)).join(", ");
+      }
+      if (own.threshold === null) {
+        drawMap(where("sides"), "mean", axes[i], axes[j], table(size, (row, column) => one.mean[at(row, column)]), hover, cividis, marks[0] || null);
+      } else {
+        draw(where("sides"), [...sidesOf(axes[i], axes[j], one, at, own.threshold, hover), ...marks], {
+          title: title("sides"), xaxis: axis(axes[i], { showgrid: false }), yaxis: axis(axes[j], { showgrid: false }), showlegend: false, plot_bgcolor: colour("open"), shapes: shapes,
+        });
+      }
+      const spent = own.runs, x = (n) => spent.theta[axes[i].name][n], y = (n) => spent.theta[axes[j].name][n];
+      draw(where("spent"), [true, false].map((first) => spentDots(spent, first, x, y)), { title: title("runs"), xaxis: axis(axes[i]), yaxis: axis(axes[j]), showlegend: false });
+    };
+    if (slices) [place, across, up].forEach((select) => select.addEventListener("change", redraw));
+    redraws.push(redraw);
+  }
+
+  // One parameter: stretches of it in the colours of their sides behind the mean and its band.
+  function drawStretches(where, spentWhere, own, title) {
+    const along = own.map.axes[0], x = along.values, one = own.map.through[0].tables[0], p = own.threshold, spent = own.runs, shapes = [];
+    if (p !== null) {
+      const side = x.map((_, n) => (one.lower[n] > p ? "above" : one.upper[n] < p ? "below" : "open"));
+      const edge = (n) => (n <= 0 ? x[0] : n >= x.length ? x[x.length - 1] : along.log ? Math.sqrt(x[n - 1] * x[n]) : (x[n - 1] + x[n]) / 2);
+      for (let start = 0, n = 1; n <= x.length; n += 1) {
+        if (n === x.length || side[n] !== side[start]) {
+          shapes.push({ type: "rect", yref: "paper", x0: edge(start), x1: edge(n), y0: 0, y1: 1, fillcolor: colour(side[start]), line: { width: 0 }, layer: "below" });
+          start = n;
+        }
+      }
+      shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: p, y1: p, line: { color: colour("ink"), width: 1.4, dash: "dot" } });
+      if (own.box) shapes.push({ type: "rect", yref: "paper", x0: own.box[along.name][0], x1: own.box[along.name][1], y0: 0.005, y1: 0.995, line: { color: colour("ink"), width: 2 } });
+    }
+    const traces = [band(x, one.lower, one.upper, "band", faded(colour("c6").slice(0, 7), 0.3)), line(x, one, "mean", { color: colour("ink"), width: 2 })];
+    if (own.best) traces.push({ x: [own.best[along.name]], y: [0], type: "scatter", mode: "markers", marker: { symbol: "star", size: 14, color: colour("c1") }, hovertemplate: "the best point: %{x:.4g}<extra></extra>" });
+    draw(where, traces, { title: title(p === null ? "mean" : "sides"), xaxis: axis(along, { showgrid: false }), yaxis: axis(null, { title: { text: "probability" }, rangemode: "tozero" }), showlegend: false, shapes: shapes });
+    const dots = [true, false].map((first) => spentDots(spent, first, (n) => spent.theta[along.name][n], (n) => spent.runs[n]));
+    dots.forEach((trace) => Object.assign(trace, { hovertemplate: "%{x:.4g}: %{y:,} runs<extra></extra>", marker: Object.assign(trace.marker, { size: 6 }) }));
+    draw(spentWhere, dots, { title: title("runs"), xaxis: axis(along), yaxis: axis(null, { type: "log", title: { text: "runs" }, dtick: 1 }), showlegend: false });
+  }
+
+  function drawRounds(where, own) {
+    const traces = [], ends = [own.runs[0], Math.max(own.runs[own.runs.length - 1], own.forecast ? own.forecast.runs[own.forecast.runs.length - 1] : 0)];
+    if (own.forecast) traces.push(band(own.forecast.runs, own.forecast.low, own.forecast.high, "a Sobol design, forecast", faded(colour("c7").slice(0, 7), 0.3)));
+    traces.push({
+      x: ends, y: [own.aim, own.aim], type: "scatter", mode: "lines", line: { color: colour("ink"), width: 1.4, dash: "dot" }, name: "the aim", hoverinfo: "skip",
+    });
+    traces.push({
+      x: own.runs, y: own.figures, customdata: own.points, type: "scatter", mode: "lines+markers", line: { color: colour("c0"), width: 2 }, marker: { size: 7 }, name: "refinement",
+      hovertemplate: "%{x:,} runs at %{customdata:,} points: %{y:" + (own.share ? ".2%" : ".4g") + "}<extra></extra>",
+    });
+    const low = Math.min(own.aim, ...own.figures), high = Math.max(own.aim, ...own.figures), marks = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) [1, 2, 5].forEach((step) => marks.push(Number((step * 10 ** power).toPrecision(1))));
+    const inside = marks.filter((value) => value >= low / 1.3 && value <= high * 1.3);
+    draw(where, traces, {
+      xaxis: axis(null, Object.assign({ type: "log", title: { text: "runs" } }, ticks(ends))),
+      legend: { orientation: "h", y: -0.3, yanchor: "top", x: 0 },
+      yaxis: axis(null, { type: "log", title: { text: own.name }, tickvals: inside, ticktext: inside.map((value) => (own.share ? number(100 * value) + " %" : String(value))), range: [Math.log10(low / 1.3), Math.log10(high * 1.3)] }),
+    });
+  }
+
   function drawCoverage(section, own) {
     const where = section.querySelector("[data-draw=coverage]"), levels = own.levels;
     redraws.push(() => {
@@ -249,6 +370,7 @@
   for (const [id, own] of Object.entries(data)) {
     const section = document.getElementById(id), kinds = { curve: drawCurve, maps: drawMaps, slices: drawSlices };
     if (own.function.kind in kinds) kinds[own.function.kind](section.querySelector(".function"), own.function);
+    if (own.decision) drawDecided(section.querySelector(".decision"), own.decision);
     if (own.coverage) drawCoverage(section, own.coverage);
     Object.entries(own.runs).forEach(([kind, run]) => drawRun(section, kind, run));
   }

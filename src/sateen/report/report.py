@@ -26,6 +26,7 @@ import sateen as st
 from sateen.core.errors import InputError, ModelWarning
 from sateen.core.fingerprints import fingerprint
 from sateen.core.observations import Observations
+from sateen.core.posterior import FullPosterior
 from sateen.core.registry import call_provider
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Range
@@ -33,6 +34,7 @@ from sateen.core.text import percent
 from sateen.core.types import File
 from sateen.files.atomic import replacing, write_text
 from sateen.report.data import Json, coverage_data, function_data, interval_label, parameters_that_matter, run_data
+from sateen.report.decision import decision_data, decision_words, which_matter
 from sateen.study.findings import notes_of
 from sateen.study.result import PropertyResult, Result
 
@@ -52,7 +54,7 @@ _SUFFIXES: Final = (".svg", ".pdf", ".png")
 _HEAD: Final = 512  # bytes of a page, among which is its stamp
 _MOST_JUMPS: Final = 2_000_000  # in runs that are replayed until one has the wanted verdict
 _KINDS: Final = ("satisfied", "violated")
-_FORM: Final = 2  # of the page; pages of another form are written again
+_FORM: Final = 3  # of the page; pages of another form are written again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,6 +192,8 @@ def _property(result: Result, answer: PropertyResult) -> tuple[Json, Json]:
     function = function_data(answer.posteriors, answer.guarantee, answer.guaranteed, answer.train)
     leading, covered = _leading(answer), _coverage(result, answer)
     runs = {kind: _run(example, answer.train) for kind, example in examples(result, answer).items()}
+    decision, begun = answer.decision, len(answer.train)
+    trusted, found = _sensitivity(result, answer)
     words = {
         "name": answer.name,
         "formula": answer.formula,
@@ -207,14 +211,18 @@ def _property(result: Result, answer: PropertyResult) -> tuple[Json, Json]:
         "bands": function.get("bands", []),
         "learner": leading,
         "left_out": function.get("left_out", []),
-        "matter": parameters_that_matter(answer.posteriors[leading]) if len(result.space) > 1 else [],
+        "decision": None if decision is None else decision_words(decision, begun),
+        "matter": [] if found is None else parameters_that_matter(trusted, found),
+        "matters_to": trusted.kind,
+        "matter_claim": "" if found is None else _sentence(str(found.claim)),
         "covered": covered and {key: covered[key] for key in ("points", "design", "guarantee")},
         "runs": {kind: run["words"] for kind, run in runs.items()},
         "missing": list(_missing(answer.train, runs)),
         "scores": list(_score_rows(answer)),
         "observed": list(_observed(answer)),
     }
-    return words, {"function": function, "coverage": covered, "runs": runs}
+    drawn = None if decision is None else decision_data(decision, begun)
+    return words, {"function": function, "decision": drawn, "coverage": covered, "runs": runs}
 
 
 def _facts(answer: PropertyResult) -> Iterator[tuple[str, str, str]]:
@@ -284,6 +292,11 @@ def _observed(answer: PropertyResult) -> Iterator[tuple[str, ...]]:
         yield part, observations.points.design, *(f"{count:,}" for count in counts)
 
 
+def _sensitivity(result: Result, answer: PropertyResult) -> tuple[FullPosterior, st.Sensitivity | None]:
+    """Which parameters matter, and to which posterior."""
+    return which_matter(answer.decision, answer.posteriors[_leading(answer)], seed=stream_seed(result.seed, "report"))
+
+
 def _coverage(result: Result, answer: PropertyResult) -> Json | None:
     test, seed = answer.test, stream_seed(result.seed, "report")
     if test is None or not (test.trials > 0).any():
@@ -327,8 +340,14 @@ def _drawn(result: Result, answer: PropertyResult) -> Iterator[tuple[str, Any]]:
             yield learner, learned(posterior)
     if answer.guarantee is not None and 1 <= len(result.space) <= 2:
         yield "guaranteed", figures.guaranteed(answer.guarantee, answer.train)
-    if len(result.space) > 1:
-        yield "parameters", figures.parameters(parameters_that_matter(answer.posteriors[_leading(answer)]))
+    if (decision := answer.decision) is not None:
+        if decision.regions is not None and result.space.names:
+            observations = decision.posterior.training.observations
+            yield "regions", decision.regions.plot(observations=observations)
+        if decision.refinement is not None:
+            yield "rounds", decision.refinement.plot()
+    if (found := _sensitivity(result, answer)[1]) is not None:
+        yield "parameters", found.plot()
     if (covered := _coverage(result, answer)) is not None:
         yield "coverage", figures.coverage(covered)
     for kind, example in examples(result, answer).items():

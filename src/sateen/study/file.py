@@ -18,7 +18,7 @@ from sateen.core.errors import InputError, TextError, nearest
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"  # ("observe", "train", "points"); numbers count the entries of lists
 _Table = TypeVar("_Table")
-_SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "guarantee")
+_SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "guarantee", "decide")
 _NAMED: Final = {
     "int": "a whole number",
     "float": "a number",
@@ -215,6 +215,7 @@ _EXAMPLES: Final = {
     "observe": '[observe] with train = { design = "sobol", points = 400, runs = 50 }',
     "learn": '[learn] with learners = ["svi-gp"]',
     "guarantee": '[guarantee] with method = "lift", level = 0.9, confidence = 0.95',
+    "decide": "[decide] with above = 0.1, undecided = 0.03 and budget = 100000",
 }
 
 

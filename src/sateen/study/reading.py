@@ -19,6 +19,7 @@ from sateen.learning.registry import DEFAULT, LEARNERS, find_learner
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
+from sateen.study.decide_table import read_decide
 from sateen.study.file import CapsTable, GuaranteeTable, ModelTable, StudyFile, StudyTable
 from sateen.study.function import find_function
 from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
@@ -46,12 +47,13 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
     learners, settings = _learners(toml)
     calibration = _calibration(toml, space)
+    properties = _properties(toml, model, space)
     return kind(
         name=about.name,
         seed=about.seed,
         model=model,
         space=space,
-        properties=MappingProxyType(_properties(toml, model, space)),
+        properties=MappingProxyType(properties),
         train=train,
         test=_design(toml, space, "test"),
         calibration=calibration,
@@ -61,6 +63,7 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         caps=MappingProxyType(caps),
         text=toml.text,
         file=file,
+        decide=read_decide(toml, model, space, properties),
     )
 
 

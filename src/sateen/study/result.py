@@ -33,9 +33,12 @@ from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.plan import Plan
 from sateen.pipeline.folder import ANEW, CachedFile, ResultFolder, write_summary
 from sateen.pipeline.tasks import Outcome, Task, tell
+from sateen.study.decided import DecisionResult, decision_content, decision_from, load_certificate
+from sateen.study.decisions import ARRAYS, CERTIFICATE
 from sateen.study.findings import REFITTED, is_refitted
+from sateen.study.loading import load_guarantee, load_posterior
 from sateen.study.spec import StudySpec
-from sateen.study.stages import PropertyTasks, StudyTasks, load_guarantee, load_posterior, study_tasks
+from sateen.study.stages import PropertyTasks, StudyTasks, study_tasks
 from sateen.study.summary import (
     PROVENANCE_FORMAT,
     RESULT_FORMAT,
@@ -67,7 +70,8 @@ class PropertyResult:
       one dimension, 31 by 31 in two, 512 Sobol points in more. For finer pictures ask the posteriors.
     - `claims`, strongest first: of the guarantee, or else of the first posterior (a belief); and of the bound on the
       mean error. Each is a sentence: `str(claim)`.
-    - `verdict` is the answer in one sentence.
+    - `decision` is what the study decided about it, None where it was not asked to.
+    - `verdict` is the answer in one sentence, and after it that of the decision.
     """
 
     name: str
@@ -87,6 +91,7 @@ class PropertyResult:
     guaranteed_prediction: Prediction | None
     claims: tuple[Claim, ...]
     verdict: str
+    decision: DecisionResult | None = None
 
     def __repr__(self) -> str:
         return f"<PropertyResult {self.verdict}>"
@@ -239,7 +244,21 @@ def _property(read: _Reader, space: Space, name: str, content: PropertyContent) 
         else Prediction(points, **guarded, level=guarantee.level, claim=guarantee.claim),  # type: ignore[arg-type]
         claims=tuple(content["claims"]),
         verdict=content["verdict"],
+        decision=_decision(read, files, content, space),
     )
+
+
+def _decision(
+    read: _Reader, files: Mapping[str, FilePath], content: PropertyContent, space: Space
+) -> DecisionResult | None:
+    """What was decided, with the posterior and the certificate in their files."""
+    if "decision" not in content:
+        return None
+    posterior = read(files["decision.posterior"], load_posterior)
+    if posterior.space != space:
+        raise InputError("the file of its decision has a posterior of another space")
+    certificate = read(files["certificate"], load_certificate) if "certificate" in files else None
+    return decision_from(content["decision"], posterior, certificate)
 
 
 def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: Progress) -> Result:
@@ -271,16 +290,27 @@ def _result(study: StudySpec, tasks: StudyTasks) -> dict[str, object]:
     """result.json: the results, and nothing of how long they took or who computed them."""
     plans = None if tasks.plan is None else tasks.plan.value()
     properties = {
-        name: {
-            **each.score.value(),
-            "plan": None if plans is None else plans[name].content(),
-            "of": study.guarantee and study.guarantee.of,
-            "files": _files(each),
-        }
-        for name, each in tasks.properties.items()
+        name: _answer(study, each, None if plans is None else plans[name]) for name, each in tasks.properties.items()
     }
     head = {"format": RESULT_FORMAT, "sateen": VERSION, "study": study.name, "seed": study.seed}
     return {**head, "question": study.question(), "properties": properties}
+
+
+def _answer(study: StudySpec, tasks: PropertyTasks, plan: Plan | None) -> dict[str, Any]:
+    """What result.json says of a property; where something was decided about it, the verdict says so too."""
+    answer: dict[str, Any] = {
+        **tasks.score.value(),
+        "plan": None if plan is None else plan.content(),
+        "of": study.guarantee and study.guarantee.of,
+        "files": _files(tasks),
+    }
+    if tasks.decision is not None and study.decide is not None:
+        told = {stage: task.value() for stage, task in tasks.decision.named.items()}
+        decision = decision_content(study.decide, told)
+        answer["verdict"] = f"{answer['verdict']} {decision['sentence']}"
+        answer["claims"] = [*answer["claims"], *decision["claims"]]
+        answer["decision"] = decision
+    return answer
 
 
 def _files(tasks: PropertyTasks) -> dict[str, str]:
@@ -289,7 +319,12 @@ def _files(tasks: PropertyTasks) -> dict[str, str]:
     named |= {f"learn.{learner}": task for learner, task in tasks.learned.items()}
     if tasks.guarantee is not None:
         named["guarantee"] = tasks.guarantee
-    return {name: task.file.name for name, task in named.items()}
+    files = {name: task.file.name for name, task in named.items()}
+    if tasks.decision is not None:
+        for stage, task in tasks.decision.named.items():
+            kinds = {ARRAYS: "decision.posterior", CERTIFICATE: "certificate"}
+            files |= {stage: task.file.name, **{kinds[each.suffix]: each.name for each in task.extra}}
+    return files
 
 
 def _provenance(
@@ -297,9 +332,11 @@ def _provenance(
 ) -> dict[str, object]:
     """provenance.json: with what, by which command and how fast the result was computed."""
     folder = tasks.pipeline.folder
-    files = [folder.result, *sorted(task.file for task in tasks.pipeline.tasks)]
+    files = [folder.result, *sorted(file for task in tasks.pipeline.tasks for file in (task.file, *task.extra))]
     seeds = {name: seed for part in _PARTS for name, seed in study.seeds(part).items()}
     seeds |= {stage: study.seed_of(stage) for stage in (*(f"learn {name}" for name in study.learners), "plan")}
+    for each in tasks.properties.values():
+        seeds |= {} if each.decision is None else {stage: study.seed_of(stage) for stage in each.decision.named}
     return {
         "format": PROVENANCE_FORMAT,
         "study": study.name,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sateen.core.prediction import Learner
     from sateen.logic.formula import Formula
     from sateen.model.model import Model
+    from sateen.study.decide_table import DecideSpec
 
 DesignName: TypeAlias = Literal["sobol", "uniform", "latin", "grid"]
 Whole: TypeAlias = Annotated[int, Meta(ge=1, le=10**12)]
@@ -85,7 +86,7 @@ class StudySpec:
     `model` may be Code in the place of a model, which is not run before the study is. `properties` are formulas by
     name, or None for the one property that such code decides by itself. `learners` are by name, and `settings` what the
     file sets of each; "default" chooses by the observations. `caps` are those of `observe`. `text` is the file as it
-    was read.
+    was read. `decide` is what shall be decided about one of the properties.
     """
 
     name: str
@@ -102,6 +103,7 @@ class StudySpec:
     caps: Mapping[str, int | float]
     text: str
     file: FilePath | None = None
+    decide: DecideSpec | None = None
 
     @property
     def address(self) -> str:
@@ -159,5 +161,6 @@ class StudySpec:
             "caps": dict(self.caps) or None,
             "learners": {name: dict(settings) for name, settings in self.settings.items()},
             "guarantee": None if self.guarantee is None else asdict(self.guarantee),
+            "decide": None if self.decide is None else self.decide.content(),
             "folder": str(self.folder),
         }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sateen.core.code import Code
 from sateen.core.errors import InputError
@@ -16,8 +16,10 @@ from sateen.core.text import plural
 from sateen.learning.registry import OwnLearner
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, State, Task, folder_task
+from sateen.study.decisions import DecisionTasks, decision_tasks
 from sateen.study.file import toml_words
 from sateen.study.function import load_function
+from sateen.study.loading import load_guarantee, load_posterior, observing
 from sateen.study.reading import read_study
 from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
@@ -44,6 +46,7 @@ class PropertyTasks:
     learned: Mapping[str, Task[FullPosterior]]
     guarantee: Task[Guarantee] | None
     score: Task[dict[str, object]]
+    decision: DecisionTasks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,27 +134,6 @@ def _chosen(design: Design | Calibration, plan: Task[dict[str, Plan]] | None) ->
     return Design(first.points, first.runs)
 
 
-def load_posterior(file: FilePath) -> FullPosterior:
-    """The posterior in the file of a task."""
-    from sateen.learning.stored import load
-
-    posterior = load(file)
-    if not isinstance(posterior, FullPosterior):
-        raise InputError(f"{file} has no posterior, but a {type(posterior).__name__}")
-    return posterior
-
-
-def load_guarantee(file: FilePath) -> Guarantee:
-    """The guarantee in the file of a task."""
-    from sateen.guarantee.guarantee import Guarantee
-    from sateen.learning.stored import load
-
-    guarantee = load(file)
-    if not isinstance(guarantee, Guarantee):
-        raise InputError(f"{file} has no guarantee, but a {type(guarantee).__name__}")
-    return guarantee
-
-
 def _load_plans(file: FilePath) -> dict[str, Plan]:
     from sateen.guarantee.plan import Plan
 
@@ -185,11 +167,13 @@ class _Tasks:
                 name: self._guarantee(name, study.guarantee, task, parts["calibrate"][name], plan)
                 for name, task in trusted.items()
             }
+        decision = None if study.decide is None else decision_tasks(study, study.decide, self.folder, parts["train"])
         properties: dict[str, PropertyTasks] = {}
         for name in study.properties:
             observed = {part: tasks[name] for part, tasks in parts.items()}
             score = self._score(name, observed, learned[name], guarantees.get(name))
-            properties[name] = PropertyTasks(observed, learned[name], guarantees.get(name), score)
+            decided = decision if study.decide is not None and study.decide.about == name else None
+            properties[name] = PropertyTasks(observed, learned[name], guarantees.get(name), score, decided)
         order = (
             *(task for part in ("train", "test") if part in parts for task in parts[part].values()),
             *(task for tasks in learned.values() for task in tasks.values()),
@@ -197,6 +181,7 @@ class _Tasks:
             *parts.get("calibrate", {}).values(),
             *guarantees.values(),
             *(tasks.score for tasks in properties.values()),
+            *(() if decision is None else decision.tasks),
         )
         rebuild = Rebuild(_rebuilt, (study.text, study.file, self.folder.path))
         return StudyTasks(Pipeline(self.folder, order, rebuild), plan, properties)
@@ -249,11 +234,7 @@ class _Tasks:
         from sateen.sampling.observe import observe, observe_held_out
 
         study = self.study
-        # A store knows a function by its text alone; here it shall be known by all that stands in its file.
-        store = self.folder.stages / (f"runs-{study.code[:16]}.db" if study.code else "runs.db")
-        options: dict[str, Any] = {"workers": context.workers, "store": store, "progress": context.progress}
-        options |= study.caps
-        model = load_function(study.model) if isinstance(study.model, Code) else study.model
+        model, options = observing(study, self.folder, context)
         formulas = {name: formula for name, formula in pending.items() if formula is not None}
         asked = formulas or None
         try:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Any, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -73,7 +73,7 @@ class PredictionsContent(TypedDict):
 
 
 class PropertyContent(TypedDict):
-    """What result.json says of a property."""
+    """What result.json says of a property; "decision" is there where the study decides about it."""
 
     formula: FormulaContent | None
     verdict: str
@@ -86,6 +86,7 @@ class PropertyContent(TypedDict):
     plan: dict[str, Any] | None
     of: str | None
     files: dict[str, str]
+    decision: NotRequired[dict[str, Any]]
 
 
 class QuestionContent(TypedDict, total=False):

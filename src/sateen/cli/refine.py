@@ -1,0 +1,154 @@
+"""The command `refine`: runs where they teach most about a goal, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+import sateen as st
+from sateen.cli import options as shared
+from sateen.cli.deciding import (
+    ABOVE,
+    BELOW,
+    BUDGET,
+    FOLDER,
+    MINIMISE,
+    STORE,
+    WITHIN,
+    WORKERS,
+    WORST,
+    asked_of,
+    from_study,
+    goal_of,
+    is_study,
+    refuse_study_options,
+    round_content,
+    round_lines,
+)
+from sateen.cli.output import draw, show
+from sateen.cli.progress import Bar
+from sateen.cli.sources import kept
+from sateen.learning.registry import LEARNERS, make_learner
+
+
+@click.command()
+@click.argument("file", metavar="STUDY.toml|MODEL")
+@shared.property_option("What a run is to satisfy.", several=True)
+@shared.VARY
+@shared.AT
+@shared.CONST
+@shared.END
+@click.option(
+    "--goal",
+    type=click.Choice(["threshold", "width", "error", "optimum"]),
+    default="threshold",
+    show_default=True,
+    help="What the runs are for.",
+)
+@ABOVE
+@BELOW
+@click.option("--undecided", type=float, metavar="U", help="The share of the space that may stay undecided; 0.05.")
+@click.option("--width", type=float, metavar="W", help="The width of the intervals that is aimed at.")
+@click.option("--share", type=float, metavar="S", help="The share of the space with intervals so narrow; 0.95.")
+@click.option("--error", type=float, metavar="E", help="The mean standard deviation that is aimed at.")
+@click.option("--regret", type=float, metavar="R", help="The expected regret that is aimed at; 0.003.")
+@MINIMISE
+@WITHIN
+@WORST
+@click.option("--level", type=float, metavar="L", help="The level of the bands; by default 0.95.")
+@BUDGET
+@click.option("--learner", metavar="NAME", help=f"{', '.join(LEARNERS.builtin)}; by default svi-gp.")
+@shared.SEED
+@shared.MAX_EVENTS
+@shared.target_option("posterior", "FILE.safetensors")
+@shared.OBSERVATIONS
+@STORE
+@FOLDER
+@WORKERS
+@shared.PLOT
+@shared.NO_CODE
+@shared.JSON
+@click.pass_context
+def refine(
+    ctx: click.Context,
+    /,
+    file: str,
+    texts: Sequence[str],
+    vary: Mapping[str, st.Range],
+    at: Mapping[str, float],
+    constants: Mapping[str, float],
+    end: float | None,
+    goal: str,
+    budget: int | None,
+    learner: str | None,
+    seed: int,
+    max_events: int,
+    target: str | None,
+    observations: str | None,
+    store: str | None,
+    folder: str | None,
+    workers: int | None,
+    plot: str | None,
+    as_json: bool,
+    **aims: Any,
+) -> None:
+    """Run the MODEL in a file where it teaches most about a goal, in rounds that choose points and numbers of runs,
+    until the goal is reached or the budget is spent; and write the posterior to a file.
+
+    With --store, what was stopped goes on when the same is run again. A STUDY with a table [decide] is run as far as it
+    is not, and its rounds are shown. The points are chosen by what was seen, so `calibrate` refuses the observations.
+
+    \b
+    sateen refine examples/sir.sateen -p "(I > 0) U[100, 120] (I == 0)" --vary beta=0.005:0.3 \\
+      --vary gamma=0.005:0.2:log --above 0.1 --undecided 0.05 --budget 100000 -o sir.safetensors
+    sateen refine examples/threshold.toml
+    """
+    shared.check_files({"-o": target, "--observations": observations, "--store": store, "--plot": plot})
+    if is_study(file):
+        _, decision = from_study(ctx, file, "refinement", folder, workers, ("plot",))
+        done = decision.refinement
+        assert done is not None
+    else:
+        refuse_study_options(ctx)
+        if budget is None or target is None:
+            missing = "--budget N, the most runs" if budget is None else "-o FILE.safetensors, where the posterior goes"
+            raise click.UsageError(f"give {missing}")
+        chosen = goal_of(ctx, goal, aims)
+        model, formulas, space = asked_of(file, texts, vary, at, constants, end)
+        if len(formulas) > 1:
+            raise click.UsageError("a refinement is about one property; give one -p")
+        with shared.usage():
+            made = None if learner is None else make_learner(learner)
+        found: list[st.Refinement] = []
+
+        def observe() -> st.Observations:
+            found.append(
+                st.refine(
+                    model,
+                    next(iter(formulas.values())),
+                    space,
+                    goal=chosen,
+                    budget=budget,
+                    seed=seed,
+                    learner=made,
+                    store=store,
+                    workers=workers,
+                    progress=Bar(),
+                    max_events=max_events,
+                )
+            )
+            return found[0].observations
+
+        kept(observations, observe)
+        (done,) = found
+        done.posterior.save(target)
+    if plot is not None:
+        draw(plot, done.plot())
+    files = [each for each in (observations, plot, target) if each]
+    show(
+        as_json,
+        lambda: {"file": file, "seed": seed, **round_content(done), "files": files},
+        lambda: [f"{file}, seed {seed}" if target else file, *round_lines(done), *files],
+    )
