@@ -2,9 +2,9 @@
 
 The posterior says what it expects. Functions f are drawn from it at a pool of points in the region, and the bets are
 played on each. From the share of points that are still open after each look, and the runs spent by then, every plan's
-cost and its chance to pass follow by the binomial distribution. The plan with the least expected runs is taken, among
-those that pass with a chance of 90 % and keep 90 % of the region's volume, so that it does not buy cheapness with
-volume. If the posterior is wrong then the forecast is, too; the claim does not depend on it.
+cost and its chance to pass follow by the binomial distribution. The plan with the least expected runs until it passes
+is taken, among those that pass with a chance of 90 % and keep 90 % of the region's volume, so that it does not buy
+cheapness with volume. If the posterior is wrong then the forecast is, too; the claim does not depend on it.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def forecast(
             argument="budget",
             remedy=f"the least that would do is about {least:,}; or allow a larger {{wrong}} or {{tolerance}}",
         )
-    plan, _ = min(within, key=lambda each: each[0].runs)
+    # Runs by chance: what it costs until it passes, if a failed test is made again.
+    plan, _ = min(within, key=lambda each: each[0].runs / each[0].chance)
     seconds = None if math.isnan(per_run) else plan.runs * per_run
     return replace(plan, seconds=seconds, budget=budget)
 
