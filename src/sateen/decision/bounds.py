@@ -139,7 +139,8 @@ def bounds(
     """
     if not 0.0 < width <= 1.0:
         raise InputError("{width} must lie in (0, 1]", argument="width", remedy="bounds of probabilities are 1 apart")
-    enclosure = Enclosure.of(model, stl(formula) if isinstance(formula, str) else formula, space, max_states=max_states)
+    asked = stl(formula) if isinstance(formula, str) else formula
+    enclosure = Enclosure.of(model, asked, space, max_states=max_states)
     most = cells if cells is not None else (_MOST if seconds is None else None)
     root = Root.of(enclosure, None)
     low, high = root.corners

@@ -31,7 +31,7 @@ __all__ = ["CellCover", "Supremum", "check_cover", "largest", "threshold_cells"]
 Guess: TypeAlias = Callable[[FloatArray], FloatArray]  # (n, dimension) parameters -> (n,) guesses of f
 
 _FIRST_SLOPE: Final = 1.2
-_WORTH: Final = 0.9  # of slope * half-width, from where on a try is worth its cost
+_WORTH: Final = 0.7  # of slope * half-width, from where on a try is worth its cost
 _TRIES: Final = 64  # bounds computed at once
 _CELLS: Final = 1024  # looked at, at once
 
@@ -103,7 +103,7 @@ class _Search:
         self.counterexample: tuple[float, ...] | None = None
         self.guess: Guess
         if guess is None:
-            self.guess = lattice = Lattice.of(enclosure, root)
+            self.guess = lattice = Lattice.of(enclosure, root, None if most is None else most // 4)
             self.used += lattice.cosines.size
         else:
             self.guess = guess

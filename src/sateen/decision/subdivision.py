@@ -86,9 +86,11 @@ class Lattice:
     cosines: FloatArray  # an axis for every relevant one
 
     @staticmethod
-    def of(enclosure: Enclosure, root: Root) -> Lattice:
-        """The lattice over a root; its values are computed eight at a time."""
+    def of(enclosure: Enclosure, root: Root, most: int | None = None) -> Lattice:
+        """The lattice over a root, of at most so many points: one at least."""
         count = _LATTICE.get(len(root.relevant), 2)
+        while most is not None and count > 1 and count ** len(root.relevant) > most:
+            count -= 1
         angles = np.pi * (np.arange(count) + 0.5) / count
         shape = (count,) * len(root.relevant)
         points = np.full((int(np.prod(shape)), len(root.space)), 0.5)

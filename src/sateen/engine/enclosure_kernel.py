@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 from sateen.engine.kernel import load_source
 
 LANES: Final = 8
+MOST_UNROLLED: Final = 4  # edges of a state that are followed without a loop
 
 _WHOLE: Final = ir.IntType(64)
 _VECTOR: Final = ir.VectorType(ir.DoubleType(), LANES)
@@ -68,6 +69,14 @@ class _Writer:
         )
         return self.builder.call(function, [vector])
 
+    def sum_of(self, a: Any, b: Any, c: Any) -> Any:
+        """a b + c with one rounding."""
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call, unused-ignore]
+            self.builder.module, kind, f"llvm.fma.v{LANES}f64"
+        )
+        return self.builder.call(function, [a, b, c])
+
     def loop(self, starts: Any, place: Any) -> Any:
         """A loop over the entries that belong to `place`: from starts[place] to starts[place + 1] - 1."""
         one = ir.Constant(_WHOLE, 1)
@@ -87,6 +96,7 @@ def _sweep(adds: bool) -> Any:
         w: Any,
         mid: Any,
         rad: Any,
+        runs: Any,
         lone_start: Any,
         lone_factor: Any,
         lone_target: Any,
@@ -97,20 +107,19 @@ def _sweep(adds: bool) -> Any:
         edge_target: Any,
         edge_coefficient: Any,
         row: Any,
-        size: Any,
     ) -> Any:
-        arrays: tuple[Any, ...] = (z, y, v, w, mid, rad, lone_start, lone_factor, lone_target, lone_coefficient)
+        arrays: tuple[Any, ...] = (z, y, v, w, mid, rad, runs, lone_start, lone_factor, lone_target, lone_coefficient)
         arrays += (group_start, group_factor, edge_start, edge_target, edge_coefficient)
 
         def written(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pairs = zip(signature.args[:-2], arguments[:-2], strict=True)
+            pairs = zip(signature.args[:-1], arguments[:-1], strict=True)
             after, before, goal, weights, middle, radius, *edges = (
                 context.make_array(kind)(context, builder, array).data for kind, array in pairs
             )
-            starts, factors, targets, coefficients, groups, group_factors, *inner = edges
+            begins, starts, factors, targets, coefficients, groups, group_factors, *inner = edges
             edge_starts, edge_targets, edge_coefficients = inner
             write = _Writer(builder)
-            weight = write.vector(weights, arguments[-2])
+            weight = write.vector(weights, arguments[-1])
             total = cgutils.alloca_once(builder, _VECTOR)  # type: ignore[no-untyped-call, unused-ignore]
             difference = cgutils.alloca_once(builder, _VECTOR)  # type: ignore[no-untyped-call, unused-ignore]
 
@@ -118,18 +127,33 @@ def _sweep(adds: bool) -> Any:
                 return builder.fmul(coefficient, builder.fsub(write.vector(before, target), here))
 
             def add(factor: Any, slope: Any) -> None:
-                level = builder.fmul(write.vector(middle, factor), slope)
-                spread = builder.fmul(write.vector(radius, factor), write.size(slope))
-                builder.store(builder.fadd(builder.load(total), builder.fadd(level, spread)), total)
+                level = write.sum_of(write.vector(middle, factor), slope, builder.load(total))
+                builder.store(write.sum_of(write.vector(radius, factor), write.size(slope), level), total)
 
-            with cgutils.for_range(builder, arguments[-1], intp=_WHOLE) as loop:
-                state = loop.index
+            def follow(edge: Any, here: Any) -> None:
+                coefficient = write.everywhere(coefficients, edge)
+                add(write.index(factors, edge), towards(write.index(targets, edge), coefficient, here))
+
+            def begin(state: Any) -> Any:
                 here = write.vector(before, state)
-                first = builder.fadd(here, builder.fmul(weight, write.vector(goal, state))) if adds else here
-                builder.store(first, total)
+                builder.store(write.sum_of(weight, write.vector(goal, state), here) if adds else here, total)
+                return here
+
+            def end(state: Any) -> None:
+                stored = builder.store(builder.load(total), write.row(after, state))
+                stored.align = 8
+
+            for degree in range(MOST_UNROLLED + 1):
+                with write.loop(begins, ir.Constant(_WHOLE, degree)) as (state, _):
+                    here = begin(state)
+                    edge = write.index(starts, state) if degree else None
+                    for step in range(degree):
+                        follow(builder.add(edge, ir.Constant(_WHOLE, step)), here)
+                    end(state)
+            with write.loop(begins, ir.Constant(_WHOLE, MOST_UNROLLED + 1)) as (state, _):
+                here = begin(state)
                 with write.loop(starts, state) as (edge, _):
-                    coefficient = write.everywhere(coefficients, edge)
-                    add(write.index(factors, edge), towards(write.index(targets, edge), coefficient, here))
+                    follow(edge, here)
                 with write.loop(groups, state) as (group, _):
                     builder.store(ir.Constant(_VECTOR, [0.0] * LANES), difference)
                     with write.loop(edge_starts, group) as (edge, _):
@@ -137,11 +161,10 @@ def _sweep(adds: bool) -> Any:
                         step = towards(write.index(edge_targets, edge), coefficient, here)
                         builder.store(builder.fadd(builder.load(difference), step), difference)
                     add(write.index(group_factors, group), builder.load(difference))
-                stored = builder.store(builder.load(total), write.row(after, state))
-                stored.align = 8
+                end(state)
             return context.get_dummy_value()
 
-        return types.void(*arrays, row, size), written
+        return types.void(*arrays, row), written
 
     return sweep
 
@@ -154,12 +177,12 @@ from numba import njit
 from sateen.engine.enclosure_kernel import sweep_adding, sweep_plain
 
 @njit(nogil=True)
-def relaxed(y, z, v, weights, begin, mid, rad, a, b, c, d, e, f, g, h, i, size):
+def relaxed(y, z, v, weights, begin, mid, rad, a, b, c, d, e, f, g, h, i, j):
     for step in range(len(weights) - 1, -begin - 1, -1):
         if step >= 0:
-            sweep_adding(z, y, v, weights, mid, rad, a, b, c, d, e, f, g, h, i, step, size)
+            sweep_adding(z, y, v, weights, mid, rad, a, b, c, d, e, f, g, h, i, j, step)
         else:
-            sweep_plain(z, y, v, weights, mid, rad, a, b, c, d, e, f, g, h, i, 0, size)
+            sweep_plain(z, y, v, weights, mid, rad, a, b, c, d, e, f, g, h, i, j, 0)
         y, z = z, y
     return y
 """
