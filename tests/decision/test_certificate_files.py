@@ -354,6 +354,7 @@ def test_a_sentence_that_the_claim_does_not_say_is_refused(file: Path, tmp_path:
         st.load(tmp_path / "sentence")
 
 
+@pytest.mark.slow
 def test_a_small_replay_finds_an_altered_count_as_often_as_it_says(file: Path, tmp_path: Path):
     read = st.load(altered(file, better, tmp_path / "altered"))
     entries = sum(np.count_nonzero(look.trials) for look in read.evidence.outcome.looks)

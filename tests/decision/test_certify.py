@@ -323,6 +323,7 @@ class TestCorners:
         wrong = st.Space(k=(0.3, 1.0), r=(0.0, 0.4))
         assert not st.certify(regions, tilted, None, by="cells", monotone=self.signs, box=wrong, seed=1).holds
 
+    @pytest.mark.slow
     def test_corners_that_are_wrong_by_a_hair_are_shown_as_rarely_as_claimed(self):
         missed, repetitions = 0, 60
         for seed in range(repetitions):
