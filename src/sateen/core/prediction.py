@@ -109,7 +109,7 @@ parameters drawn uniformly from the space (beta in [0, 1])
         """The sentence of a claim that a statement holds at parameters: at all of them, or at a share."""
         holds = self.by
         if self.target == "regret":
-            holds = f"the probability is at most {self.value:.4g} above that at the best point"
+            holds = self.by or f"the probability is at most {self.value:.4g} above that at the best point"
         elif self.target == "probability":
             holds = "the interval contains the true probability"
         if self.mode == "sure":

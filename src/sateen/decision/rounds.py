@@ -190,7 +190,7 @@ class Search:
 
     def _join(self, observed: Mapping[str, Observations]) -> None:
         before = self.observations
-        self.observations = {name: _joined(before[name], more) if before else more for name, more in observed.items()}
+        self.observations = {name: joined(before[name], more) if before else more for name, more in observed.items()}
 
     @property
     def points(self) -> int:
@@ -323,7 +323,7 @@ class _Forwarded:
     def finish(self) -> None: ...
 
 
-def _joined(before: Observations, more: Observations) -> Observations:
+def joined(before: Observations, more: Observations) -> Observations:
     """The rows of both; the points were chosen by what was seen, which their design says."""
     both = before + more
     return replace(both, points=Points(both.theta, both.space, "active"))
