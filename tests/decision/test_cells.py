@@ -200,6 +200,18 @@ def test_a_lattice_guesses_an_analytic_function_well(small):
     assert np.abs(lattice(theta) - truth).max() <= 1e-3
 
 
+def test_three_parameters_are_served():
+    model = st.Model.parse("species A = 5\nA -> 0 @ a * A\n0 -> A @ b when A < 9\nA -> 0 @ c * A * (A - 1) / 2")
+    formula, space = st.stl("F[0, 3] A == 0"), st.Space(a=(0.1, 2), b=(0.1, 2), c=(0.01, 1))
+    cover = threshold_cells(Enclosure.of(model, formula, space), 0.5, undecided=0.3)
+    theta = space.uniform(500, seed=6).theta
+    truth = st.exact(model, formula, st.Points(theta, space))
+    status = cover.of(theta)
+    assert cover.reached
+    assert (truth[status > 0] >= 0.5).all()
+    assert (truth[status < 0] <= 0.5).all()
+
+
 @pytest.mark.parametrize("minimise", [False, True])
 def test_the_largest_value_lies_between_its_bounds(small, minimise):
     found = largest(small, gap=0.01, minimise=minimise)

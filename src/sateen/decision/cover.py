@@ -114,10 +114,8 @@ def check_cover(enclosure: Enclosure, cover: CellCover, *, progress: Progress = 
     if faults:
         return CoverCheck(False, tuple(faults))
     fills = fills_the_unit_box(cover.corner_low, cover.corner_high)
-    lines = [
-        f"the {plural(len(cover), 'cell')} "
-        + ("fill the box without overlap" if fills else "overlap, or do not fill the box")
-    ]
+    how = "fill the box without overlap" if fills else "overlap, or do not fill the box"
+    lines = [f"the cells, {len(cover):,} of them, {how}"]
     wrong = _wrong_bounds(enclosure, cover, root, progress)
     decided = int(np.count_nonzero(cover.status))
     if len(wrong):
@@ -128,7 +126,7 @@ def check_cover(enclosure: Enclosure, cover: CellCover, *, progress: Progress = 
         )
         lines.append(f"{plural(len(wrong), 'bound')} of {decided:,} do not hold, the first in the cell {where}")
     else:
-        lines.append(f"all {plural(decided, 'bound')} were computed again and decide their cells")
+        lines.append(f"the bounds of {plural(decided, 'decided cell')} were computed again, and each decides its cell")
         lines.append(f"{percent(round(1 - cover.undecided, 6))} of the box is decided")
     return CoverCheck(fills and not len(wrong), tuple(lines))
 

@@ -110,7 +110,7 @@ class Lattice:
         for axis in range(unit.shape[1] - 1, -1, -1):
             orders = np.arange(self.cosines.shape[axis])
             basis = np.cos(np.arccos(unit[:, axis, np.newaxis]) * orders)
-            guess = (guess @ basis[:, :, np.newaxis])[..., 0] if axis else np.einsum("nk,nk->n", guess, basis)
+            guess = np.einsum("n...k,nk->n...", guess, basis)
         return np.clip(guess, 0.0, 1.0)
 
 

@@ -6,9 +6,9 @@ a span of length t, with any Λ at least as fast as every state is left, uniform
     v before the span = Σ_k Poisson(Λt; k) P_θᵏ v,        P_θ = I + Q_θ/Λ.
 
 The generator is Q_θ = Σ_f f(θ) C_f with factors f that only θ decides and coefficients C_f that only the state decides
-(`terms.py`). Let Λ serve the whole box. Then M v = max over the factors, each in its own range and chosen anew for each
-state, of (I + Σ_f f C_f/Λ) v. It is monotone, because I + Q/Λ has no negative entry, and P_θ v <= M v for every θ in
-the box. So by Horner's rule, from the last k to the first,
+(`factors.py`). Let Λ serve the whole box. Then M v = max over the factors, each in its own range and chosen anew for
+each state, of (I + Σ_f f C_f/Λ) v. It is monotone, because I + Q/Λ has no negative entry, and P_θ v <= M v for every θ
+in the box. So by Horner's rule, from the last k to the first,
 
     y <- M y + Poisson(Λt; k) v        ends with        y >= Σ_k Poisson(Λt; k) P_θᵏ v        for every θ in the box.
 

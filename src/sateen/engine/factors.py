@@ -1,8 +1,10 @@
 """The rates of a chain's edges as sums of factor times coefficient, and the range of every factor over a box.
 
-A factor reads only parameters that vary, a coefficient only the state (`terms.py`). Where a rate is no such sum, or one
-with a negative part, the rate of every edge is a factor of its own, whose range is found by interval arithmetic on
-the whole expression; that is as sure, but bounds are wider, because such edges choose independently.
+A factor reads only parameters that vary, a coefficient only the state: `(k1 + k2 * X) * Y` is k1 times Y plus k2 times
+X * Y. Edges whose rates share a factor can only speed up or slow down together, which is what makes bounds over a box
+of parameters narrow. Where a rate is no such sum, as `X / (K + X)` with K varying, or one with a negative part, the
+rate of every edge is a factor of its own, whose range is found by interval arithmetic on the whole expression; that is
+as sure, but bounds are wider, because such edges choose independently.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -20,11 +22,12 @@ from sateen.core.types import FloatArray, IntArray
 from sateen.engine.chain import Chain
 from sateen.engine.events import BoolArray, columns
 from sateen.engine.intervals import Interval, interval, product
-from sateen.engine.terms import Term, terms_of
-from sateen.language.expression import Expression
+from sateen.language.expression import Expression, Number, Operation
 from sateen.model.model import Model, Transition
 
 _Key: TypeAlias = "tuple[Expression, ...]"
+_MOST: Final = 32  # terms of one rate
+_ZERO: Final = Number(0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +123,7 @@ def factored(
     whole = {**fixed, **{name: (low[:, i], high[:, i]) for i, name in enumerate(space.names)}}
     varying, moving = frozenset(space.names), frozenset(model.species)
     rates = [transition.rate.substitute(replacements) for transition in model.transitions]
-    split = [terms_of(rate, varying, moving) for rate in rates]
+    split = [_terms_of(rate, varying, moving) for rate in rates]
     shared: dict[_Key, int] = {(): 0}
     # Shared factors are numbered first, so that those of single edges can follow.
     plans: list[list[_Plan]] = [
@@ -175,7 +178,7 @@ class _Plan:
 def _plan(
     transition: Transition,
     rate: Expression,
-    terms: Sequence[Term] | None,
+    terms: Sequence[_Term] | None,
     chain: Chain,
     values: Mapping[str, float],
     whole: Mapping[str, Interval],
@@ -228,3 +231,74 @@ def _centred(least: FloatArray, most: FloatArray, there: IntArray) -> tuple[Floa
     middle = 0.5 * low + 0.5 * high
     width = np.maximum(high - middle, middle - low)
     return middle, np.where(low == high, 0.0, np.nextafter(width, np.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A product: of `factors`, which read varying parameters and no state, and of `coefficient`, which reads neither
+    of the varying parameters."""
+
+    factors: tuple[Expression, ...]
+    coefficient: Expression
+
+    def __mul__(self, other: _Term) -> _Term:
+        factors = tuple(sorted((*self.factors, *other.factors), key=str))
+        if self.coefficient == Number(1.0):
+            return _Term(factors, other.coefficient)
+        if other.coefficient == Number(1.0):
+            return _Term(factors, self.coefficient)
+        return _Term(factors, Operation("*", (self.coefficient, other.coefficient)))
+
+
+def _terms_of(rate: Expression, varying: frozenset[str], moving: frozenset[str]) -> tuple[_Term, ...] | None:
+    """The terms of a rate, or None if it is no sum of such products.
+
+    `varying` are the parameters that vary, `moving` what changes with the state.
+    """
+    read = frozenset(rate.names)
+    if varying.isdisjoint(read):
+        return (_Term((), rate),)
+    split = _split(rate, varying, moving)
+    if split is not None and len(split) <= _MOST:
+        return split
+    return (_Term((rate,), Number(1.0)),) if moving.isdisjoint(read) else None
+
+
+def _split(rate: Expression, varying: frozenset[str], moving: frozenset[str]) -> tuple[_Term, ...] | None:
+    match rate:
+        case Operation("+", operands):
+            parts = [_terms_of(operand, varying, moving) for operand in operands]
+            return None if None in parts else tuple(term for part in parts if part for term in part)
+        case Operation("-", (operand,)):
+            inner = _terms_of(operand, varying, moving)
+            return inner and tuple(_Term(term.factors, Operation("-", (term.coefficient,))) for term in inner)
+        case Operation("*", (left, right)):
+            a, b = _terms_of(left, varying, moving), _terms_of(right, varying, moving)
+            return tuple(x * y for x in a for y in b) if a and b and len(a) * len(b) <= _MOST else None
+        case Operation("/", (left, right)):
+            a, below = _terms_of(left, varying, moving), frozenset(right.names)
+            if a is None or not (varying.isdisjoint(below) or moving.isdisjoint(below)):
+                return None
+            if varying.isdisjoint(below):
+                return tuple(_Term(term.factors, Operation("/", (term.coefficient, right))) for term in a)
+            inverse = _Term((Operation("/", (Number(1.0), right)),), Number(1.0))
+            return tuple(term * inverse for term in a)
+        case Operation("^", (base, exponent)) if varying.isdisjoint(exponent.names):
+            a = _terms_of(base, varying, moving)
+            if a is None or len(a) != 1 or not moving.isdisjoint(exponent.names):
+                return None
+            factors = tuple(Operation("^", (factor, exponent)) for factor in a[0].factors)
+            return (_Term(factors, Operation("^", (a[0].coefficient, exponent))),)
+        case Operation("if", (condition, then, otherwise)) if varying.isdisjoint(condition.names):
+            branches = [_terms_of(branch, varying, moving) for branch in (then, otherwise)]
+            if None in branches:
+                return None
+            chosen = [
+                _Term(term.factors, Operation("if", (condition, *((term.coefficient, _ZERO)[:: 1 if first else -1]))))
+                for branch, first in zip(branches, (True, False), strict=True)
+                for term in branch or ()
+            ]
+            return tuple(chosen)
+        case _ if moving.isdisjoint(rate.names):
+            return (_Term((rate,), Number(1.0)),)
+    return None
