@@ -168,4 +168,4 @@ def _oriented(frozen: Frozen, monotone: Mapping[str, str], theta: FloatArray) ->
     signs = np.array(
         [1.0 if (monotone[name] == "+") != frozen.mirrored else -1.0 for name in frozen.regions.space.names]
     )
-    return theta * signs
+    return np.asarray(theta * signs)
