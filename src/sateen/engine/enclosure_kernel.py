@@ -6,8 +6,9 @@ before and z the values after,
     z[s] = y[s] + w v[s] + Σ_f (mid_f D_f + rad_f |D_f|),      D_f = Σ_e c_e (y[target of e] - y[s])
 
 where f are the factors that the edges e out of s share, between (mid - rad) Λ and (mid + rad) Λ. Numba leaves short
-loops over lanes scalar, so the step is written in the vectors of LLVM, which fit every processor. Nothing is fused or
-reordered: the result is the same to the bit wherever it is computed, whatever the other lanes hold.
+loops over lanes scalar, so the step is written in the vectors of LLVM, which fit every processor. Which products and
+sums share a rounding is written down, and none is reordered: a lane does not depend on what the other lanes hold, and
+is the same to the bit on every processor. States with few edges, which stand together, are followed without a loop.
 """
 
 from __future__ import annotations
