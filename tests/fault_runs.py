@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from command_line import HEARING, USUAL
-from small_studies import SMALL, changed
+from small_studies import DECIDE, SMALL, WITHOUT, changed
 
 PATIENCE: Final = 300.0  # seconds, after which what waits is taken to hang
 # What differs from run to run, or follows from it; table.json has what the other tables of the paper say.
@@ -152,7 +152,7 @@ def _content(file: Path) -> object:
         return None
     if file.suffix == ".json" and file.name != "result.json":  # which is the same to the last bit
         return _without_times(json.loads(file.read_bytes()))
-    if file.suffix == ".safetensors":
+    if file.suffix in (".safetensors", ".certificate"):
         stored = file.read_bytes()
         start = 8 + int.from_bytes(stored[:8], "little")
         header = json.loads(stored[8:start])
@@ -177,7 +177,7 @@ def finished(folder: Path) -> dict[Path, int]:
 
 def _finished(folder: Path) -> Iterator[Path]:
     for file in folder.rglob("stages/[!.]*"):
-        if file.suffix in (".npz", ".safetensors", ".json"):
+        if file.suffix in (".npz", ".safetensors", ".certificate", ".json"):
             yield file
 
 
@@ -199,6 +199,11 @@ NETWORK: Final = changed(
 SIDE_BY_SIDE: Final = changed(
     ('["svi-gp"]', '["svi-gp", "own_learners:Pooled"]'),
     ('gone = "F[0, 2] A == 0"', 'gone = "F[0, 2] A == 0"\nhalf = "F[0, 1] A <= 2"'),
+)
+DECIDED: Final = changed(
+    ("undecided = 0.08\nbudget = 6000", "undecided = 0.02\nbudget = 400000"),
+    ("wrong = 0.1, confidence = 0.9", "wrong = 0.002"),
+    text=WITHOUT + DECIDE,
 )
 STUDY: Final = ("run", "../study.toml", "-o", "result", "--workers", "2")
 PAPER: Final = (
@@ -234,6 +239,7 @@ WORK: Final = {
     "study": Work(study=PLANNED),
     "network": Work(study=NETWORK, start=OFTEN),
     "side by side": Work(study=SIDE_BY_SIDE),
+    "decided": Work(study=DECIDED),
     "paper": Work(PAPER),
     "small study": Work(study=SMALL),
     "hungry": Work(

@@ -165,6 +165,18 @@ def three_parameters() -> str:
     )
 
 
+def decided(text: str, decide: str) -> str:
+    """A study that decides, and has no guarantee and no scores."""
+    bare = changed(
+        ("calibrate = { points = 40, runs = 20 }\ntest      = { points = 10, runs = 50 }\n", ""),
+        ('[guarantee]\nnormaliser = "constant"\n', ""),
+        text=text,
+    )
+    return f"{bare}\n[decide]\nbudget = 20000\n{decide}\n"
+
+
+CERTIFIED = "above = 0.4\nundecided = 0.12\ncertificate = { wrong = 0.1, confidence = 0.9 }"
+BEST = 'goal = "optimum"\ngap = 0.2\ncertificate = { wrong = 0.1, confidence = 0.9 }'
 STUDIES = {
     "curve": changed(),
     "maps": changed(
@@ -173,6 +185,13 @@ STUDIES = {
     ),
     "slices": three_parameters(),
 }
+DECIDED = {
+    "stretches": decided(STUDIES["curve"], CERTIFIED),
+    "sides": decided(STUDIES["maps"], CERTIFIED),
+    "planes": decided(three_parameters(), CERTIFIED),
+    "best": decided(STUDIES["maps"], BEST),
+    "width": decided(STUDIES["curve"], 'goal = "width"\nwidth = 0.3'),
+}
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +199,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report over one, two and three parameters."""
     return {
         name: st.Study.parse(text).run(tmp_path_factory.mktemp(name)).folder / "report.html"
-        for name, text in STUDIES.items()
+        for name, text in {**STUDIES, **DECIDED}.items()
     }
 
 
@@ -202,6 +221,39 @@ def test_a_report_opens_without_a_complaint_and_fetches_nothing(
     assert all(count > 0 for count in browser.value(drawn))
     page = browser.value("getComputedStyle(document.documentElement).backgroundColor")
     assert page == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+
+
+@pytest.mark.parametrize("name", DECIDED)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 400)])
+def test_a_decision_is_drawn_without_a_complaint_and_fits_the_screen(
+    browser: Browser, pages: dict[str, Path], name: str, scheme: str, width: int
+) -> None:
+    browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    try:
+        browser.open(pages[name])
+        assert browser.complaints == []
+        charts = browser.value("[...document.querySelectorAll('.decision .chart')].map(one => one.dataset.draw)")
+        assert charts == ["sides", "spent", "rounds"]
+        drawn = "one.querySelectorAll('.trace, .contour, .cn, .contourlayer path, .shapelayer path').length"
+        counts = browser.value(f"[...document.querySelectorAll('.decision .chart')].map(one => {drawn})")
+        assert all(count > 0 for count in counts)
+        assert browser.value("document.documentElement.scrollWidth") <= width
+    finally:
+        browser.ask("Emulation.clearDeviceMetricsOverride")
+
+
+def test_over_many_parameters_another_pair_changes_the_sides(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["planes"])
+    shown = "JSON.stringify(document.querySelector('.decision [data-draw=sides]').data[0].z)"
+    choose = "document.querySelector('.decision [data-choose=across]')"
+    before = browser.value(shown)
+    browser.value(f"{choose}.focus()")
+    browser.press("End")
+    browser.wait(f"{choose}.value === '2'")
+    assert browser.value(shown) != before
+    assert "with " in browser.value("document.querySelector('.decision output').textContent")
+    assert browser.complaints == []
 
 
 def test_the_mouse_over_a_curve_shows_the_probability_and_its_interval(

@@ -64,7 +64,7 @@ class TestRegistry:
 @pytest.mark.usefixtures("package")
 class TestCommandsOfOthers:
     def test_one_is_listed_and_runs(self) -> None:
-        assert "  greet      Added by other." in sateen("--help").stdout.splitlines()
+        assert "  greet              Added by other." in sateen("--help").stdout.splitlines()
         assert sateen("greet", "--often", "2").stdout == "hello hello \n"
         assert "Say hello." in sateen("greet", "--help").stdout
 

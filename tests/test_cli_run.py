@@ -24,6 +24,7 @@ EXAMPLES = (
     *("sir_beta.toml", "sir.toml", "phosphorelay.toml", "birth_death.toml", "ruin.toml"),  # and ruin.py
     *("gene_switch.toml", "queue.toml", "epidemic.toml"),
 )
+DECIDING = ("threshold.toml", "best.toml")
 
 
 @pytest.fixture
@@ -199,7 +200,7 @@ class TestInspect:
         assert told["species"] == [{"name": "A", "initial": 5.0, "low": 0, "high": None, "whole": True}]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [*EXAMPLES, *DECIDING])
 def test_an_example_says_how_to_run_it_and_is_shown_by_inspect(name: str) -> None:
     file = ROOT / "examples" / name
     assert f"#     sateen run examples/{name}" in file.read_text(encoding="utf-8").splitlines()
@@ -220,6 +221,37 @@ def test_an_example_runs_and_its_guarantee_is_of_use(name: str, tmp_path: Path) 
         assert own.guarantee_score is not None
         # All of them promise 80 % or more of θ: far more than half of the test points, however they were drawn.
         assert own.guarantee_score.wilson_accuracy > 0.5
+
+
+@pytest.mark.slow
+def test_the_example_with_a_threshold_ends_with_a_certificate_that_the_exact_probability_bears_out(
+    tmp_path: Path,
+) -> None:
+    study = st.Study.load(ROOT / "examples" / "threshold.toml")
+    decision = study.run(tmp_path / "result").properties["dies_out"].decision
+    assert decision is not None
+    assert decision.regions is not None
+    assert decision.certificate is not None
+    assert decision.certificate.holds
+    assert decision.certificate.check(replay=50).holds
+    assert isinstance(study.model, st.Model)
+    points = study.space.grid(21)
+    exact = st.exact(study.model, st.stl("(I > 0) U[100, 120] (I == 0)"), points)
+    above = decision.regions.of(points) == "above"
+    # At most 2 % of the region is wrong, of which the grid has about 75 points; two at the border are room enough.
+    assert above.sum() > 50
+    assert (exact[above] < 0.1).sum() <= 2
+    assert decision.refinement is not None
+    assert decision.refinement.reached
+
+
+@pytest.mark.slow
+def test_the_example_of_a_design_ends_with_a_point_that_respects_its_limit(tmp_path: Path) -> None:
+    best = st.Study.load(ROOT / "examples" / "best.toml").run(tmp_path / "result").properties["cured"].decision.best  # type: ignore[union-attr]
+    assert best is not None
+    assert best.holds
+    assert best.regret == 0.05
+    assert best.constraints["toxic"].bound <= 0.1
 
 
 @pytest.mark.slow

@@ -56,6 +56,16 @@ MOMENTS: Final = {
         Moment("learn gone own_learners:Pooled: ", to="main"),
         Moment("", file="stages/learn.*.safetensors", to="main", at_once=True),
     ),
+    "decided": (
+        Moment("refine gone: "),
+        Moment("runs: "),
+        Moment("", file="stages/refine.*.safetensors", to="main", at_once=True),
+        Moment("decide gone: "),
+        Moment("certify gone: "),
+        Moment("", file="stages/certify.*.certificate", at_once=True),
+        Moment("sensitivity gone: "),
+        Moment("bounds gone: "),
+    ),
     "paper": (
         Moment("train1 a"),
         Moment("exact a"),

@@ -113,14 +113,19 @@ def test_of_many_parameters_the_six_that_matter_most_are_drawn_and_the_others_na
 
 
 def test_parameters_are_ranked_and_it_is_said_which_way_they_push() -> None:
-    told = parameters_that_matter(Plain(CUBE))
+    total = {"a": 0.5, "b": 0.4, "c": 0.6, "d": 0.0}
+    ends = {kind: {name: value / 2 for name, value in total.items()} for kind in ("first", "total", "elasticity")}
+    claim = Claim("region", "credible", 0.95, "", by="each number lies in its interval")
+    found = st.Sensitivity(CUBE, total, total, total, ends, ends, 0.95, claim, "plain", 1, 64, 64)  # type: ignore[arg-type]
+    told = parameters_that_matter(Plain(CUBE), found)  # type: ignore[arg-type]
     assert [(one["name"], one["way"]) for one in told] == [
         ("c", "rises and falls"),
         ("a", "rises with it"),
         ("b", "falls with it"),
         ("d", "does not depend on it"),
     ]
-    assert [one["share"] for one in told] == pytest.approx([1.0, 0.5 / 0.6, 0.4 / 0.6, 0.0])
+    assert [one["total"]["share"] for one in told] == pytest.approx([60.0, 50.0, 40.0, 0.0])
+    assert told[0]["first"] == {"text": "0.600", "ends": "0.300 to 0.300", "share": 60.0, "low": 30.0, "high": 30.0}
 
 
 def test_a_point_with_undecided_runs_has_a_range_of_frequencies_and_one_without_runs_is_left_out() -> None:

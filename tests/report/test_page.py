@@ -50,8 +50,18 @@ class Page(HTMLParser):
             self.words.append(data)
 
 
+def decision(words: str) -> dict[str, Any]:
+    """All that the template asks for about a decision."""
+    flags = {"words": words, "holds": True, "names": [words], "flags": [(words, words)], "all": 1}
+    told = dict.fromkeys(("goal", "reason", "threshold", "level", "side", "bounds"), words)
+    facts = {"facts": [(words, words, words)], "kind": "slices", "begun": 3}
+    box = {"box": [(words,) * 4], "best": {"rows": [(words, words)], "claims": [words]}}
+    return {**told, **facts, **box, "certificate": flags, "forecast": {"low": words, "high": words, "aim": words}}
+
+
 def page(words: str = "sir") -> dict[str, Any]:
     """All that the template asks for, with `words` wherever words of a study stand."""
+    bar = {"text": words, "ends": words, "share": 50.0, "low": 40.0, "high": 60.0}
     own = {
         "id": "property-1",
         "name": words,
@@ -68,7 +78,10 @@ def page(words: str = "sir") -> dict[str, Any]:
         "bands": [],
         "learner": words,
         "left_out": [words],
-        "matter": [{"name": words, "steepness": 1.0, "share": 1.0, "way": words}],
+        "decision": decision(words),
+        "matter": [{"name": words, "way": words, **dict.fromkeys(("first", "total", "elasticity"), bar)}],
+        "matters_to": words,
+        "matter_claim": words,
         "covered": {"points": 10, "design": words, "guarantee": {"level": 0.9, "inside": 0.8, "met": 0.95}},
         "runs": {"satisfied": words},
         "missing": [words],

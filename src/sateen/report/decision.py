@@ -83,10 +83,10 @@ def which_matter(
     decision: DecisionResult | None, learned: FullPosterior, *, seed: int
 ) -> tuple[FullPosterior, st.Sensitivity | None]:
     """Which parameters matter, and to which posterior: as the study found, or as is found now; None where none does."""
-    if decision is not None and decision.sensitivity is not None:
-        return decision.posterior, decision.sensitivity
     if len(learned.space) < 2:
         return learned, None
+    if decision is not None and decision.sensitivity is not None:
+        return decision.posterior, decision.sensitivity
     try:
         return learned, st.sensitivity(learned, seed=seed, points=_MATTER_POINTS)
     except InputError:  # f is constant, as far as is believed

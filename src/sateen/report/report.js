@@ -18,7 +18,7 @@
   // On a log scale: 1, 2 and 5 of each decade, or the decades alone where there are many.
   function ticks([low, high]) {
     const decades = Math.log10(high / low), steps = decades < 2.5 ? [1, 2, 5] : [1], found = [];
-    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += Math.ceil(decades / 8)) {
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += Math.max(1, Math.ceil(decades / 8))) {
       steps.forEach((step) => found.push(Number((step * 10 ** power).toPrecision(1))));
     }
     const inside = found.filter((value) => value >= 0.999 * low && value <= 1.001 * high);
@@ -298,7 +298,7 @@
   }
 
   function drawRounds(where, own) {
-    const traces = [], ends = [own.runs[0], Math.max(own.runs[own.runs.length - 1], own.forecast ? own.forecast.runs[own.forecast.runs.length - 1] : 0)];
+    const last = own.runs[own.runs.length - 1], ends = [own.runs[0] / 1.2, 1.2 * Math.max(last, own.forecast ? own.forecast.runs[own.forecast.runs.length - 1] : 0)], traces = [];
     if (own.forecast) traces.push(band(own.forecast.runs, own.forecast.low, own.forecast.high, "a Sobol design, forecast", faded(colour("c7").slice(0, 7), 0.3)));
     traces.push({
       x: ends, y: [own.aim, own.aim], type: "scatter", mode: "lines", line: { color: colour("ink"), width: 1.4, dash: "dot" }, name: "the aim", hoverinfo: "skip",
@@ -311,7 +311,7 @@
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) [1, 2, 5].forEach((step) => marks.push(Number((step * 10 ** power).toPrecision(1))));
     const inside = marks.filter((value) => value >= low / 1.3 && value <= high * 1.3);
     draw(where, traces, {
-      xaxis: axis(null, Object.assign({ type: "log", title: { text: "runs" } }, ticks(ends))),
+      xaxis: axis(null, Object.assign({ type: "log", title: { text: "runs" }, range: ends.map(Math.log10) }, ticks(ends))),
       legend: { orientation: "h", y: -0.3, yanchor: "top", x: 0 },
       yaxis: axis(null, { type: "log", title: { text: own.name }, tickvals: inside, ticktext: inside.map((value) => (own.share ? number(100 * value) + " %" : String(value))), range: [Math.log10(low / 1.3), Math.log10(high * 1.3)] }),
     });
