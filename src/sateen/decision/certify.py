@@ -21,6 +21,7 @@ from sateen.decision.regions import Regions
 from sateen.decision.rigour import cell_test
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
+from sateen.logic.parser import stl
 from sateen.model.model import Model
 from sateen.sampling.source import Function
 
@@ -32,7 +33,7 @@ _MOST_SEED: Final = 2**63
 def certify(
     regions: Regions,
     model: Model | Function,
-    formula: Formula | None,
+    formula: Formula | str | None,
     *,
     by: Literal["fresh", "cells"] = "fresh",
     wrong: float = 0.01,
@@ -74,7 +75,7 @@ def certify(
 
     `tolerance` η weakens the claim to f >= p - η, or f <= p + η, which saves most of the runs near the boundary.
     Undecided runs count against the claim. A posterior that has seen the runs, or was trained on another question, is
-    refused. With a `store`, every look is kept in a file of its own beside it, and a test that was stopped goes on.
+    refused. With a `store`, the runs are kept as they are made, and a test that was stopped goes on.
 
     >>> import numpy as np, sateen as st
     >>> space = st.Space(k=(0.0, 1.0))
@@ -90,6 +91,8 @@ def certify(
     check_request(regions, wrong, confidence, seed, attempt, budget)
     if by not in ("fresh", "cells"):
         raise InputError(f"{{by}} is 'fresh' or 'cells', not {shown(by)}", argument="by")
+    if isinstance(formula, str):
+        formula = stl(formula)
     asked = Asked.of(model, formula, max_events, max_time, max_population)
     if (training := training_of(regions.posterior)) is not None:
         asked.check_same(training.observations)

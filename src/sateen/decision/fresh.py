@@ -295,14 +295,11 @@ def looker(
     seed: int,
     options: Mapping[str, Any],
 ) -> Callable[[int, IntArray], Look]:
-    """What makes the runs of a look; with a store, each look has a file of its own beside it."""
+    """What makes the runs of a look, each look with a seed of its own."""
 
     def look(number: int, runs: IntArray) -> Look:
-        chosen = dict(options)
-        if chosen.get("store") is not None:
-            chosen["store"] = f"{chosen['store']}.look{number + 1}"
         each = look_seed(seed, number)
-        seen = observe(model, formula, points, runs, seed=each, **asked.caps, **chosen)
+        seen = observe(model, formula, points, runs, seed=each, **asked.caps, **options)
         return Look(each, seen.trials, seen.satisfied, seen.undecided)
 
     return look

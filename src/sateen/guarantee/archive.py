@@ -41,7 +41,7 @@ def guarantee_parts(guarantee: Guarantee) -> tuple[dict[str, object], dict[str, 
         )
     parts: tuple[Content, Arrays] = call_provider("posterior parts", guarantee.posterior)  # type: ignore[assignment]
     posterior, arrays = parts
-    content = {
+    content: dict[str, object] = {
         "method": guarantee.method,
         "claim": guarantee.claim.content(),
         "calibration": {name: value for name, value in asdict(guarantee.calibration).items() if name != _THRESHOLD},
