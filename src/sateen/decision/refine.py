@@ -62,7 +62,7 @@ class Running:
     def observing(self) -> ObserveOptions:
         """The options of `observe`."""
         options: ObserveOptions = {"workers": self.workers, "executor": self.executor}
-        return {**options, **self.caps}  # type: ignore[typeddict-item]  # the caps are among its keys
+        return {**options, **self.caps}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
