@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +16,7 @@ from sateen.core.registry import call_provider
 from sateen.core.space import Space
 from sateen.core.text import html_table, plural
 from sateen.core.types import FloatArray
-from sateen.decision.subdivision import MOST_HALVINGS, Root, volumes
+from sateen.decision.subdivision import Limits, Root, volumes
 from sateen.engine.enclosure import Enclosure
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
@@ -146,20 +145,12 @@ def bounds(
     low, high = root.corners
     lower, upper = enclosure.bounds(root.theta(low), root.theta(high))
     heap = [(float(lower[0] - upper[0]), 0, low[0], high[0], float(lower[0]), float(upper[0]))]
-    used, begin, reason = 2, time.monotonic(), ""
+    used, limits, reason = 2, Limits.from_now(most, seconds), ""
     with working(progress, "bounds", most or 0, "bounds"):
         progress.advance(2)
         while not reason:
-            widest = -heap[0][0]
-            if widest <= width:
-                reason = f"no two bounds are more than {width:g} apart"
-            elif most is not None and used >= most:
-                reason = f"{plural(used, 'bound')} are computed"
-            elif seconds is not None and time.monotonic() - begin >= seconds:
-                reason = f"{seconds:g} seconds are over"
-            elif float(volumes(heap[0][2][None], heap[0][3][None])[0]) <= 2.0 ** (2 - MOST_HALVINGS):
-                reason = "cells are too small to be halved any more"
-            if reason:
+            reached = f"no two bounds are more than {width:g} apart" if -heap[0][0] <= width else ""
+            if reason := reached or limits.over(used, float(volumes(heap[0][2][None], heap[0][3][None])[0])):
                 break
             taken = [heapq.heappop(heap)]
             while heap and len(taken) < _CELLS and -heap[0][0] > width:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -22,7 +21,7 @@ from sateen.core.space import Space
 from sateen.core.text import percent, plural
 from sateen.core.types import FloatArray
 from sateen.decision.cover import CellCover, Side, check_cover
-from sateen.decision.subdivision import MOST_HALVINGS, Lattice, Root, checked_monotone, collapsed, volumes
+from sateen.decision.subdivision import Lattice, Limits, Root, checked_monotone, collapsed, volumes
 from sateen.decision.supremum import Supremum, largest
 from sateen.engine.enclosure import Enclosure
 
@@ -69,12 +68,9 @@ def threshold_cells(
     declared = checked_monotone(monotone, root.space.names)
     search = _Search(enclosure, root, threshold, side if box is not None else "both", tolerance, declared, guess, cells)
     target = 0.0 if box is not None else undecided
-    begin, shown = time.monotonic(), 0
+    limits, shown = Limits.from_now(cells, seconds), 0
     with working(progress, "cells", 100, "% decided"):
-        while not (reason := search.end(target)):
-            if seconds is not None and time.monotonic() - begin >= seconds:
-                reason = f"{seconds:g} seconds are over"
-                break
+        while not (reason := search.end(target) or limits.over(search.used, -search.heap[0][0])):
             search.round()
             now = int(100 * (1.0 - search.undecided))
             progress.advance(now - shown)
@@ -118,10 +114,6 @@ class _Search:
             return "a parameter of the box is surely on the other side"
         if self.undecided <= target or not self.heap:
             return f"at most {percent(target)} is undecided" if target else "every cell is decided"
-        if self.most is not None and self.used >= self.most:
-            return f"{plural(self.used, 'bound')} are computed"
-        if self.heap[0][0] > -(2.0 ** (2 - MOST_HALVINGS)):
-            return "cells are too small to be halved any more"
         return ""
 
     def round(self) -> None:

@@ -6,6 +6,7 @@ multiples of 2^-k, which doubles hold exactly, so volumes add up exactly and nei
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,12 +16,35 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError, nearest
 from sateen.core.space import Space
+from sateen.core.text import plural
 from sateen.core.types import FloatArray
 from sateen.engine.enclosure import Enclosure
 
 MOST_HALVINGS: Final = 40  # of one axis; so that sums of volumes stay exact enough and faces apart
 _LATTICE: Final = {1: 33, 2: 21, 3: 8, 4: 6, 5: 4, 6: 3}  # points per axis of a first look, by the number of axes
 _LEAST_SHARE: Final = 1e-3  # of the high end, below which a low end counts as this
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What ends a subdivision before it is done: a number of bounds, of seconds, or cells that are too small."""
+
+    cells: int | None
+    seconds: float | None
+    begin: float
+
+    @staticmethod
+    def from_now(cells: int | None, seconds: float | None) -> Limits:
+        """Limits whose seconds begin now."""
+        return Limits(cells, seconds, time.monotonic())
+
+    def over(self, used: int, volume: float) -> str:
+        """Which limit is reached after so many bounds, when the next cell has this volume; nothing if none is."""
+        if self.cells is not None and used >= self.cells:
+            return f"{plural(used, 'bound')} are computed"
+        if self.seconds is not None and time.monotonic() - self.begin >= self.seconds:
+            return f"{self.seconds:g} seconds are over"
+        return "cells are too small to be halved any more" if volume <= 2.0 ** (2 - MOST_HALVINGS) else ""
 
 
 @dataclass(frozen=True, slots=True)

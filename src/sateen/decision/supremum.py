@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,9 +11,8 @@ import numpy as np
 from sateen.core.errors import InputError
 from sateen.core.progress import SILENT, Progress, working
 from sateen.core.space import Space
-from sateen.core.text import plural
 from sateen.core.types import FloatArray
-from sateen.decision.subdivision import MOST_HALVINGS, Root, volumes
+from sateen.decision.subdivision import Limits, Root, volumes
 from sateen.engine.enclosure import Enclosure
 
 _CELLS: Final = 16  # halved at once
@@ -71,19 +69,11 @@ def largest(
     low, high = root.corners
     heap = [(-float(above(low, high)[0]), 0, low[0], high[0])]
     used, serial, reason = 1, 1, ""
-    begin = time.monotonic()
+    limits = Limits.from_now(cells, seconds)
     with working(progress, "largest value", 0 if cells is None else cells, "bounds"):
         while not reason:
-            most = -heap[0][0]
-            if most <= known + gap:
-                reason = f"known within {gap:g}"
-            elif cells is not None and used >= cells:
-                reason = f"{plural(used, 'bound')} are computed"
-            elif seconds is not None and time.monotonic() - begin >= seconds:
-                reason = f"{seconds:g} seconds are over"
-            elif float(volumes(heap[0][2][None], heap[0][3][None])[0]) <= 2.0 ** (2 - MOST_HALVINGS):
-                reason = "cells are too small to be halved any more"
-            if reason:
+            reached = f"known within {gap:g}" if -heap[0][0] <= known + gap else ""
+            if reason := reached or limits.over(used, float(volumes(heap[0][2][None], heap[0][3][None])[0])):
                 break
             taken = [heapq.heappop(heap)]
             while heap and len(taken) < _CELLS and -heap[0][0] > known + gap:
