@@ -66,6 +66,12 @@ MOMENTS: Final = {
         Moment("sensitivity gone: "),
         Moment("bounds gone: "),
     ),
+    "best": (
+        Moment("optimise gone: "),
+        Moment("runs: "),
+        Moment("runs: ", to="main"),
+        Moment("", file="stages/optimise.*.safetensors", at_once=True),
+    ),
     "paper": (
         Moment("train1 a"),
         Moment("exact a"),

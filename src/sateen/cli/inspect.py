@@ -110,6 +110,15 @@ def _study_rows(study: st.Study) -> Iterator[tuple[str, str]]:
         confidence = guarantee.confidence
         sure = "on average" if confidence is None else f"with confidence {percent(confidence)}"
         yield "guarantee", f"{guarantee.method} of {guarantee.of}, {percent(guarantee.level)} {sure}"
+    if (spec := study.decide) is not None:
+        limits = [f"{name} {sense} {number(limit)}" for name, (sense, limit) in spec.limits.items()]
+        subject = f", subject to {' and '.join(limits)}" if limits else ""
+        side = "" if spec.side is None else f" ({spec.side} is asked for)"
+        yield "decide", f"{spec.about}: {spec.goal}{side}{subject}, with up to {spec.budget:,} runs"
+        if spec.certificate is not None:
+            yield "certify", f"by {spec.certificate.by}"
+        if spec.bounds is not None:
+            yield "bounds", f"at most {number(spec.bounds.width)} apart, or {spec.bounds.cells:,} cells"
     yield "result", str(study.folder)
 
 
