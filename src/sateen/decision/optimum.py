@@ -168,6 +168,8 @@ class OptimumStrategy:
         many = screen.top(size - 1 if not len(self.space) else size - 1 - int(_LOCAL * size))
         few = near.top(int(_LOCAL * size))
         rows = np.concatenate([best.unit, screen.unit[many], near.unit[few]])
+        if not len(self.space):
+            rows = rows[:1]
         rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]
         return _Pool(rows, tolerance.around(rows), bool(best.secure[0]), float(best.feasible[0]))
 

@@ -77,7 +77,7 @@ class Tolerance:
     def around(self, unit: FloatArray) -> FloatArray:
         """The values of θ at all offsets from each design: a row for each pair."""
         moved = unit[:, None, :] + self.offsets[None, :, :]
-        return self.space.from_unit(moved.reshape(-1, len(self.space)))
+        return self.space.from_unit(moved.reshape(len(unit) * len(self.offsets), len(self.space)))
 
     def drawn(self, unit: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One θ for each design, uniform in its box on the scales of the space."""
