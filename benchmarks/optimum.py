@@ -7,8 +7,8 @@ search  The goal Optimum(regret=0.003) in 10 seeds: the runs of the search, and 
         points around those that are within 0.15 of the largest, whose neighbours differ by less than that.
 value   200 intervals of 95 % for f at the points that the searches recommend, 20 at each, from fresh runs with seeds of
         their own, as many as `optimise` takes for a half-width of 0.01; at least 173 shall contain the exact f.
-claims  `optimise` with a gap of 0.02 and 1 % of the space that may be wrong: whether the regret is claimed, whether that
-        is true at 1,000 uniform points, and the runs in all.
+claims  `optimise` with a gap of 0.02 and 1 % of the space that may be wrong: whether the regret is claimed, whether
+        that is true at 1,000 uniform points, and the runs in all.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def main() -> None:
         regrets = [row["true regret"] for row in result["search"]]
         runs = [row["runs"] for row in result["search"]]
         print(
-            f"true regret at most {max(regrets):.4f}, median {np.median(regrets):.4f}; runs: median {np.median(runs):,.0f}"
+            f"true regret: median {np.median(regrets):.4f}, most {max(regrets):.4f}; median runs {np.median(runs):,.0f}"
         )
     if "value" in asked.only:
         result["value"] = value(points, 20 if asked.quick else REPETITIONS)
