@@ -67,12 +67,15 @@ def names_text(names: Sequence[str]) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share as people read it.
+    """A share as people read it; of many digits the first four after the point, so that no claim is rounded up.
 
-    >>> percent(0.95), percent(0.999)
-    ('95 %', '99.9 %')
+    >>> percent(0.95), percent(0.999), percent(0.98 + 1 / 300)
+    ('95 %', '99.9 %', '98.3333 %')
     """
-    return f"{100 * (share or 0.0):.10g} %"
+    hundredths = float(f"{100 * (share or 0.0):.10g}")
+    if hundredths > 1.0 and round(hundredths, 4) != hundredths:
+        hundredths = math.floor(1e4 * hundredths) / 1e4
+    return f"{hundredths:.10g} %"
 
 
 def plural(count: int, noun: str) -> str:

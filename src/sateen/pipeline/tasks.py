@@ -27,7 +27,6 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from glob import escape as glob_escape
 from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
@@ -297,8 +296,6 @@ def _clear(task: Task[object]) -> None:
     """Remove what is beside the file of a finished task: of this run, or of one that was killed."""
     for suffix in _LEFT_BEHIND:
         task.file.with_suffix(suffix).unlink(missing_ok=True)
-    for part in task.file.parent.glob(f"{glob_escape(task.file.stem)}{_STORE}.*"):  # what a store has beside it
-        part.unlink(missing_ok=True)
 
 
 def _compute_elsewhere(rebuild: Rebuild, name: str, key: str) -> float:
