@@ -261,7 +261,10 @@ def _best_sentence(own: Mapping[str, Any]) -> str:
         f"{name} {each['sense']} {each['limit']:g} {'holds' if each['holds'] else 'is not shown'}"
         for name, each in own["constraints"].items()
     ]
-    beyond = "nothing is claimed about what may be better" if own["regret"] is None else ""
+    beyond = "nothing is claimed about what may be better"
+    if own["regret"] is not None:
+        regret = next((claim for claim in own["claims"] if claim["target"] == "regret"), None)
+        beyond = str(regret["sentence"]) if regret else ""
     rest = "".join(f"; {each}" for each in (*limits, beyond) if each)
     return f"Best: the probability is {'smallest' if own['minimise'] else 'largest'} at {at}, {value}{rest}."
 
