@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import linecache
 import sqlite3
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -177,6 +179,21 @@ class TestResuming:
         same(refined(workers=2), undisturbed)
         with ProcessPoolExecutor(1) as executor:
             same(refined(executor=executor), undisturbed)
+
+    def test_a_black_box_that_changed_is_refined_anew(self, tmp_path):
+        file, names = tmp_path / "changing.py", []
+        for chance in (0.2, 0.8):
+            file.write_text(f"def box(theta, rng):\n    return bool(rng.random() < {chance} * theta['a'])\n")
+            spec = importlib.util.spec_from_file_location("changing", file)
+            module = importlib.util.module_from_spec(spec)
+            linecache.checkcache()
+            spec.loader.exec_module(module)
+            goal = st.Threshold(0.1, undecided=0.01)
+            done = st.refine(
+                module.box, None, PLANE, goal=goal, budget=900, seed=1, start=(16, 20), store=tmp_path / "runs.db"
+            )
+            names.append(done.rounds[0].figure)
+        assert names[0] != names[1]
 
     def test_a_damaged_note_is_an_error_and_not_a_guess(self, tmp_path):
         store = tmp_path / "runs.db"

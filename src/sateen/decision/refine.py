@@ -192,7 +192,8 @@ def costs_for(question: Question, cost: Cost, seed: int, running: Running) -> Co
         raise InputError(f"{{cost}} is 'runs' or 'time', not {cost!r}", argument="cost")
     if cost == "runs":
         return None
-    with Notes(running.store, fingerprint(["costs", question.identity(), seed])) as notes:
+    key = "" if running.store is None else fingerprint(["costs", question.identity(), seed])
+    with Notes(running.store, key) as notes:
         return costs_of(question, seed, notes)
 
 

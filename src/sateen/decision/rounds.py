@@ -8,9 +8,11 @@ learn, is learned again when the runs have grown by a factor.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -27,11 +29,12 @@ from sateen.core.seeds import stream_seed
 from sateen.core.space import Points, Space
 from sateen.core.threads import on_one_thread
 from sateen.core.types import File, FloatArray, IntArray
+from sateen.core.version import VERSION
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 from sateen.sampling.notes import Notes
 from sateen.sampling.observe import ObserveOptions, observe
-from sateen.sampling.source import Function
+from sateen.sampling.source import BlackBox, Function, name_of
 
 GROWTH: Final = 0.3  # of the runs so far, that a round may add
 _RELEARN: Final = 1.5  # times the runs at which the kernel was learned
@@ -93,10 +96,12 @@ class Question:
         return {next(iter(self.formulas)): observed} if isinstance(observed, Observations) else dict(observed)
 
     def identity(self) -> dict[str, object]:
-        """What it asks, as plain data; a black box is known by its name, and its runs by its code in the store."""
-        model = str(self.model) if isinstance(self.model, Model) else f"black box {getattr(self.model, '__name__', '')}"
+        """What it asks, as plain data, by which a store knows it; a black box is known by its name and its text."""
+        model: object = str(self.model)
+        if not isinstance(self.model, Model):
+            model = BlackBox(self.model, (), self.space, 0).identity()
         formulas = {name: None if each is None else [str(each), each.end] for name, each in self.formulas.items()}
-        return {"model": model, "formulas": formulas, "space": repr(self.space)}
+        return {"sateen": VERSION, "model": model, "formulas": formulas, "space": repr(self.space)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +143,8 @@ class Search:
     @on_one_thread
     def run(self) -> Outcome:
         """Do all rounds that are missing."""
-        with working(self.progress, "refine", self.budget, "runs"), Notes(self.store, self._key()) as notes:
+        key = "" if self.store is None else self._key()
+        with working(self.progress, "refine", self.budget, "runs"), Notes(self.store, key) as notes:
             try:
                 return self._rounds(notes)
             except KeyboardInterrupt:
@@ -285,7 +291,11 @@ class Search:
         content = {
             "question": self.question.identity(),
             "strategy": self.strategy.identity(),
-            "learner": [type(self.learner).__qualname__, json.loads(json.dumps(settings, default=str))],
+            "learner": [
+                name_of(type(self.learner)),
+                json.loads(json.dumps(settings, default=str)),
+                _code(self.learner),
+            ],
             "start": start,
             "budget": self.budget,
             "seed": self.seed,
@@ -327,6 +337,15 @@ def joined(before: Observations, more: Observations) -> Observations:
     """The rows of both; the points were chosen by what was seen, which their design says."""
     both = before + more
     return replace(both, points=Points(both.theta, both.space, "active"))
+
+
+def _code(learner: Learner) -> str:
+    """The text of a learner of one's own, so that decisions by an earlier one are not taken for its own."""
+    if type(learner).__module__.startswith("sateen."):
+        return ""
+    with suppress(OSError, TypeError):
+        return inspect.getsource(type(learner))
+    return "unknown"
 
 
 def _runs(observations: Observations) -> int:
