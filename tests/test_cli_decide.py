@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 import pytest
 
 import sateen as st
-from command_line import as_json, sateen, words
+from command_line import HEARING, as_json, sateen, words
 from sateen.cli import COMMANDS as REGISTERED
 from small_studies import BEST, DECIDE, TWO, WITHOUT, changed
 
@@ -268,3 +271,32 @@ def test_a_study_of_an_optimum_shows_its_best_point(tmp_path: Path) -> None:
     file.write_text(TWO + BEST)
     assert "best at k = " in sateen("optimise", file).stdout
     assert "an optimum, which has a search of its own" in words(sateen("refine", file, code=1))
+
+
+def test_ctrl_c_says_what_the_store_has_and_the_same_goes_on(tmp_path: Path) -> None:
+    model = tmp_path / "decay.sateen"
+    model.write_text("species A = 10\nA -> 0 @ mass_action(k)\n")
+    store, target = tmp_path / "runs.db", tmp_path / "learned.safetensors"
+    asked = [
+        "refine",
+        str(model),
+        "-p",
+        "F[0, 2] A == 0",
+        "--vary",
+        "k=0.1:4",
+        "--above",
+        "0.5",
+        "--undecided",
+        "0.0005",
+    ]
+    command = [sys.executable, "-c", HEARING, *asked, "--budget", "900000000", "--store", str(store), "-o", str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        while "runs: " not in running.stderr.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout) == (130, "")
+    assert stderr.splitlines()[-2:] == [f"{store} has what was done; run the same again to go on", "interrupted"]
+    assert store.exists()
+    assert not target.exists()

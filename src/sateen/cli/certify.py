@@ -22,6 +22,7 @@ from sateen.cli.deciding import (
     from_study,
     is_study,
     refuse_study_options,
+    saying_what_is_stored,
 )
 from sateen.cli.output import show
 from sateen.cli.progress import Bar
@@ -148,17 +149,18 @@ def _fresh(
         planned = st.plan_certificate(regions, seed=seed, **{name: options[name] for name in names if name in options})
         _show_plan(file, planned, as_json)
         return None
-    made = st.certify(
-        regions,
-        model,
-        formula,
-        seed=seed,
-        store=store,
-        workers=workers,
-        progress=Bar(),
-        **caps_of(training),
-        **options,
-    )
+    with saying_what_is_stored(store):
+        made = st.certify(
+            regions,
+            model,
+            formula,
+            seed=seed,
+            store=store,
+            workers=workers,
+            progress=Bar(),
+            **caps_of(training),
+            **options,
+        )
     assert target is not None
     made.save(target)
     return made

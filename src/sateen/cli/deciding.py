@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -81,6 +82,17 @@ def from_study(
     answer = result.properties[study.decide.about]
     assert answer.decision is not None
     return answer, answer.decision
+
+
+@contextmanager
+def saying_what_is_stored(store: str | None) -> Iterator[None]:
+    """After Ctrl-C, say that the store has what was done, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if store is not None:
+            say(f"{store} has what was done; run the same again to go on")
+        raise
 
 
 def check_decides(study: st.Study, file: str, part: str) -> None:

@@ -22,6 +22,7 @@ from sateen.cli.deciding import (
     from_study,
     is_study,
     refuse_study_options,
+    saying_what_is_stored,
     values_line,
 )
 from sateen.cli.output import show
@@ -116,23 +117,24 @@ def optimise(
             raise click.UsageError("give --budget N, the most runs")
         model, formulas, space = asked_of(file, texts, vary, at, constants, end)
         objective = _objective(formulas, subject_to)
-        best = st.optimise(
-            model,
-            formulas if subject_to else formulas[objective],
-            space,
-            budget=budget,
-            seed=seed,
-            minimise=minimise,
-            within=within or None,
-            worst=worst,
-            subject_to=subject_to or None,
-            objective=objective if subject_to else None,
-            store=store,
-            workers=workers,
-            progress=Bar(),
-            max_events=max_events,
-            **{name: value for name, value in asked.items() if value is not None},
-        )
+        with saying_what_is_stored(store):
+            best = st.optimise(
+                model,
+                formulas if subject_to else formulas[objective],
+                space,
+                budget=budget,
+                seed=seed,
+                minimise=minimise,
+                within=within or None,
+                worst=worst,
+                subject_to=subject_to or None,
+                objective=objective if subject_to else None,
+                store=store,
+                workers=workers,
+                progress=Bar(),
+                max_events=max_events,
+                **{name: value for name, value in asked.items() if value is not None},
+            )
         if target is not None:
             best.posterior.save(target)
     files = [target] if target else []

@@ -26,6 +26,7 @@ from sateen.cli.deciding import (
     refuse_study_options,
     round_content,
     round_lines,
+    saying_what_is_stored,
 )
 from sateen.cli.output import draw, show
 from sateen.cli.progress import Bar
@@ -141,7 +142,8 @@ def refine(
             )
             return found[0].observations
 
-        kept(observations, observe)
+        with saying_what_is_stored(store):
+            kept(observations, observe)
         (done,) = found
         done.posterior.save(target)
     if plot is not None:
