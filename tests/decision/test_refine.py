@@ -7,6 +7,7 @@ import linecache
 import sqlite3
 import time
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -177,7 +178,7 @@ class TestResuming:
 
     def test_workers_and_executors_give_the_same_bits(self, undisturbed):
         same(refined(workers=2), undisturbed)
-        with ProcessPoolExecutor(1) as executor:
+        with ProcessPoolExecutor(1, get_context("spawn")) as executor:
             same(refined(executor=executor), undisturbed)
 
     def test_a_black_box_that_changed_is_refined_anew(self, tmp_path):
@@ -249,7 +250,7 @@ class TestOtherSources:
 
     @pytest.mark.slow
     def test_a_network_is_refined_by_its_draws(self):
-        done = refined(learner=st.LaplaceNet(), goal=st.Threshold(0.5, undecided=0.001), budget=1_700)
+        done = refined(learner=st.LaplaceNet(), goal=st.Threshold(0.5, undecided=0.001), budget=1_700, start=(64, 20))
         assert len(done.rounds) == 2
         assert done.rounds[1].figure < done.rounds[0].figure
 
