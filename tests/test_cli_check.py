@@ -16,7 +16,7 @@ import pytest
 import sateen as st
 from command_line import HEARING, as_json, sateen
 from sateen.cli.progress import Bar
-from sateen.core.progress import Progress
+from sateen.core.progress import Progress, working
 from sateen.engine.run import Runner, follow
 
 SIR = str(Path(__file__).resolve().parents[1] / "examples" / "sir.sateen")
@@ -326,6 +326,26 @@ class TestBar:
         shown = stream.getvalue()
         for words in ("simulating", "75%", "runs/s", "time left", "a [note]"):
             assert words in shown
+
+    def test_ctrl_c_while_it_is_first_drawn_does_not_leave_it_there(self) -> None:
+        class Pressing(Terminal):
+            """A terminal on which somebody presses Ctrl-C as soon as there is a bar."""
+
+            def write(self, text: str) -> int:
+                if "time left" in text and "time left" not in self.getvalue():
+                    signal.raise_signal(signal.SIGINT)
+                return super().write(text)
+
+        before, handler = sys.stderr, signal.signal(signal.SIGINT, signal.default_int_handler)
+        stream = Pressing()
+        bar = Bar(stream, patience=0.0)
+        try:
+            with pytest.raises(KeyboardInterrupt), working(bar, "simulating", 200, "runs"):
+                bar.advance(50)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        assert sys.stderr is before
+        assert stream.getvalue().rindex("\x1b[?25h") > stream.getvalue().rindex("\x1b[?25l")  # the cursor is back
 
     def test_short_work_shows_nothing(self) -> None:
         stream = Terminal()

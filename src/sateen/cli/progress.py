@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
+from sateen.core.interrupts import deferring_interrupts
 from sateen.core.printable import printable
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Bar:
         if self._drawn is None:
             if seconds < self._patience or self._done >= self._work[1] or not self._stream.isatty():
                 return
-            self._drawn = self._bar()
+            with deferring_interrupts():  # a bar that is drawn must be known, or nothing would remove it
+                self._drawn = self._bar()
         for task in self._drawn.task_ids:
             self._drawn.update(task, completed=self._done, rate=_rate(self._done / seconds))
 
@@ -58,8 +60,9 @@ class Bar:
     def finish(self) -> None:
         """The work is over, and its bar disappears."""
         if self._drawn is not None:
-            self._drawn.stop()
-            self._drawn = None
+            with deferring_interrupts():
+                self._drawn.stop()
+                self._drawn = None
 
     def _bar(self) -> RichProgress:
         from rich.console import Console

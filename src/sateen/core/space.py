@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sateen.core.counts import data_frame, read_only
 from sateen.core.errors import SpaceError, nearest
+from sateen.core.interrupts import deferring_interrupts
 from sateen.core.text import html_table, number_text
 from sateen.core.types import FloatArray, Rows
 
@@ -140,7 +141,9 @@ class Space:
         from scipy.stats import qmc
 
         count, generator = _drawn(n, seed, "sobol")
-        cube = qmc.Sobol(len(self), rng=generator).random_base2((count - 1).bit_length())
+        with deferring_interrupts():  # scipy swallows one that comes while it loads its tables
+            sequence = qmc.Sobol(len(self), rng=generator)
+        cube = sequence.random_base2((count - 1).bit_length())
         return Points(self.from_unit(2 * cube[:count] - 1), self, "sobol")
 
     def latin(self, n: int, *, seed: Seed) -> Points:
