@@ -11,21 +11,21 @@ from sateen.core.errors import ExactError, InputError
 from sateen.core.posterior import training_of
 from sateen.core.progress import SILENT, Progress
 from sateen.core.space import Points, Space
-from sateen.core.text import finite, shown
+from sateen.core.text import shown
 from sateen.core.types import File
 from sateen.decision.certificate import Certificate, Evidence, claim_of, versions
 from sateen.decision.corners import MARGIN, CornerTest, check_monotone, corner_trial, propose
 from sateen.decision.fresh import Asked, FreshTest, Frozen, attempt_error, check_fresh_runs, fresh_seed, looker
 from sateen.decision.planning import CertificatePlan, forecast
-from sateen.decision.regions import Regions
+from sateen.decision.regions import Regions, checked_share
 from sateen.decision.rigour import cell_test
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
+from sateen.sampling.observe import MAX_EVENTS
 from sateen.sampling.source import Function
 
-_MAX_EVENTS: Final = 1_000_000
 _UNDECIDED: Final = 0.05  # of the space, at which cells stop by default
 _MOST_SEED: Final = 2**63
 
@@ -51,7 +51,7 @@ def certify(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress = SILENT,
-    max_events: int = _MAX_EVENTS,
+    max_events: int = MAX_EVENTS,
     max_time: float = math.inf,
     max_population: int | None = None,
 ) -> Certificate:
@@ -115,7 +115,7 @@ def certify(
         draw = fresh_seed(frozen, asked, attempt)
         evidence = run_fresh(frozen, plan, draw, model, formula, asked, options)
     else:
-        undecided = undecided if undecided is None else _share(undecided, "undecided", "0.05")
+        undecided = undecided if undecided is None else checked_share(undecided, "undecided", "0.05")
         signs = {} if monotone is None else check_monotone(monotone, regions.space.names)
         why = "a black box has no states to bound" if not isinstance(model, Model) else ""
         found: Evidence | None = None
@@ -238,22 +238,14 @@ def check_request(
     if not isinstance(regions, Regions):
         problem = f"{{regions}} are what st.decide gives, not a {type(regions).__name__}"
         raise InputError(problem, argument="regions", remedy="write st.decide(posterior, above=0.1, seed=...)")
-    _share(wrong, "wrong", "0.01")
-    _share(confidence, "confidence", "0.95")
+    checked_share(wrong, "wrong", "0.01")
+    checked_share(confidence, "confidence", "0.95")
     for name, value, least in (("attempt", attempt, 1), ("budget", budget, 1), ("seed", seed, 0)):
         if value is None and name == "budget":
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < _MOST_SEED:
             problem = f"{{{name}}} is a whole number from {least} up, not {shown(value)}"
             raise InputError(problem, argument=name)
-
-
-def _share(value: object, name: str, example: str) -> float:
-    number = None if isinstance(value, bool) else finite(value)
-    if number is None or not 0.0 < number < 1.0:
-        problem = f"{{{name}}} is a share strictly between 0 and 1, such as {example}, not {shown(value)}"
-        raise InputError(problem, argument=name)
-    return number
 
 
 def _refuse(given: Mapping[str, object], its: str, by: str) -> None:

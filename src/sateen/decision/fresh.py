@@ -40,7 +40,7 @@ from sateen.decision.regions import BoolArray, Regions
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
-from sateen.sampling.observe import observe
+from sateen.sampling.observe import MAX_EVENTS, observe
 from sateen.sampling.source import Function, name_of
 
 _BLOCK: Final = 4096  # candidates that are drawn at once
@@ -48,7 +48,6 @@ _MOST_BLOCKS: Final = 1024
 _EMPTY_BLOCKS: Final = 16  # without any point of the region, after which it counts as empty
 _VOLUME_POINTS: Final = 2**15
 _BLACK_BOX: Final = "black box "
-_MAX_EVENTS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Asked:
     model: str
     formula: str | None
     end: float | None
-    max_events: int = _MAX_EVENTS
+    max_events: int = MAX_EVENTS
     max_time: float | None = None
     max_population: int | None = None
 

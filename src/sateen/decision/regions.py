@@ -75,7 +75,7 @@ def decide(
         raise InputError(f"{many} given", argument="above", remedy=remedy)
     ((name, value),) = asked.items()
     side: Side = "above" if name == "above" else "below"
-    threshold = _share(value, name, "0.1", "a probability strictly between 0 and 1")
+    threshold = checked_share(value, name, "0.1", "a probability strictly between 0 and 1")
     whole = _predictor(predictor)
     level = _level(whole, level)
     volumes, errors, count = _volumes(whole, threshold, level, seed, points)
@@ -215,7 +215,7 @@ def _predictor(given: object) -> FullPosterior | Guarantee:
 
 def _level(predictor: FullPosterior | Guarantee, level: float | None) -> float:
     """The level of the bands: what was asked of a posterior, and that of a guarantee."""
-    given = None if level is None else _share(level, "level", "0.95", "a share strictly between 0 and 1")
+    given = None if level is None else checked_share(level, "level", "0.95")
     if not isinstance(predictor, Guarantee):
         return _LEVEL if given is None else given
     if given not in (None, predictor.level):
@@ -224,7 +224,8 @@ def _level(predictor: FullPosterior | Guarantee, level: float | None) -> float:
     return predictor.level
 
 
-def _share(value: object, name: str, example: str, what: str) -> float:
+def checked_share(value: object, name: str, example: str, what: str = "a share strictly between 0 and 1") -> float:
+    """`value` as a number strictly between 0 and 1; `what` says in the error what is asked for."""
     number = None if isinstance(value, bool) else finite(value)
     if number is None or not 0.0 < number < 1.0:
         raise InputError(f"{{{name}}} is {what}, such as {example}, not {shown(value)}", argument=name)

@@ -33,7 +33,7 @@ from sateen.sampling.ledger import Ledger
 from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
-_MAX_EVENTS: Final = 1_000_000
+MAX_EVENTS: Final = 1_000_000
 _MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points
 
@@ -82,7 +82,7 @@ def observe(
     executor: Executor | None = None,
     store: File | None = None,
     progress: Progress = SILENT,
-    max_events: int = _MAX_EVENTS,
+    max_events: int = MAX_EVENTS,
     max_time: float = math.inf,
     max_population: int | None = None,
     chunk: int | None = None,
@@ -214,7 +214,7 @@ class _Order:
     def source(self) -> Source:
         """What makes the runs, after a check that it can make them at all of the points."""
         if not isinstance(self.model, Model):
-            if (self.max_events, self.max_time, self.max_population) != (_MAX_EVENTS, math.inf, None):
+            if (self.max_events, self.max_time, self.max_population) != (MAX_EVENTS, math.inf, None):
                 raise InputError(
                     "max_events, max_time and max_population are for models; a black box ends its own runs"
                 )
