@@ -175,7 +175,7 @@ class TestDamage:
             assert message(tmp_path, whole[:length]).startswith("is ")
 
     def test_a_cut_or_lengthened_file_says_how_long_it_should_be(self, tmp_path: Path, whole: bytes) -> None:
-        told = f"its header tells of {len(whole)}\n  restore it from a copy, or make it again"
+        told = f"its header declares {len(whole)}\n  restore it from a copy, or make it again"
         assert message(tmp_path, whole[:-1]) == f"is damaged: it has {len(whole) - 1} bytes, and {told}"
         assert message(tmp_path, whole + b"x") == f"is damaged: it has {len(whole) + 1} bytes, and {told}"
         assert message(tmp_path, whole[:99]).startswith("is damaged: it ends after 99 bytes, inside its header")
@@ -186,8 +186,8 @@ class TestDamage:
         words = {"kind": "gp", "format": "1", "sateen": "0", "content": "{}", "checksum": "0"}
         tracemalloc.start()
         try:
-            assert "is no safetensors file" in message(tmp_path, length.to_bytes(8, "little") + b"{}")
-            assert "bytes, and its header tells of" in message(
+            assert "is not a safetensors file" in message(tmp_path, length.to_bytes(8, "little") + b"{}")
+            assert "bytes, and its header declares" in message(
                 tmp_path, tensors_file({"__metadata__": words, "x": entry})
             )
             assert tracemalloc.get_traced_memory()[1] < 2**20
@@ -209,12 +209,12 @@ class TestDamage:
         [
             ({"content": "[]"}, "its content is a list"),
             ({"content": "{"}, "its content cannot be read"),
-            ({"content": '{"a": NaN}'}, "NaN is no JSON"),
-            ({"content": '{"a": -Infinity}'}, "-Infinity is no JSON"),
+            ({"content": '{"a": NaN}'}, "NaN is not JSON"),
+            ({"content": '{"a": -Infinity}'}, "-Infinity is not JSON"),
             ({"content": f'{{"a": {"9" * 5000}}}'}, "its content cannot be read"),
-            ({"content": {}}, "its 'content' is no text"),
-            ({"kind": ["gp"]}, "its 'kind' is no text"),
-            ({"format": 1}, "its 'format' is no text"),
+            ({"content": {}}, "its 'content' is not text"),
+            ({"kind": ["gp"]}, "its 'kind' is not text"),
+            ({"format": 1}, "its 'format' is not text"),
             ({"format": "-1"}, "its format is '-1'"),
             ({"format": "9" * 5000}, "its format is '999"),
             ({"format": "\u0661"}, r"its format is '\u0661'"),
@@ -273,10 +273,10 @@ class TestForeignFiles:
             (b"", "is empty"),
             (b"<!DOCTYPE html>\n<html><body>404", "is a web page, not the file itself; download it again"),
             (b"\xef\xbb\xbf\n <html lang='en'>", "is a web page"),
-            (b"beta,satisfied\n0.5,2\n", "is text, and no safetensors file"),
-            (b'{"kind": "gp"}', "is text, and no safetensors file"),
-            (b"\x93NUMPY\x01\x00v\x00{'descr'", "is no safetensors file"),
-            (bytes(600), "is no safetensors file"),
+            (b"beta,satisfied\n0.5,2\n", "is text, not a safetensors file"),
+            (b'{"kind": "gp"}', "is text, not a safetensors file"),
+            (b"\x93NUMPY\x01\x00v\x00{'descr'", "is not a safetensors file"),
+            (bytes(600), "is not a safetensors file"),
             (tensors_file(b"{not json}"), "is damaged: its header cannot be read"),
             (tensors_file(b'{"\xff": 1}'), "is damaged: its header cannot be read"),
         ],
@@ -334,14 +334,14 @@ class TestRefusedToWrite:
     @pytest.mark.parametrize(
         ("content", "words"),
         [
-            ({"a": {"b": [1, np.nan]}}, r"content\['a'\]\['b'\]\[1\] is nan, which JSON cannot say"),
+            ({"a": {"b": [1, np.nan]}}, r"content\['a'\]\['b'\]\[1\] is nan, which JSON cannot represent"),
             ({"a": -np.inf}, r"content\['a'\] is -inf"),
             ({"a": np.float32("inf")}, r"content\['a'\] is inf"),
             ({"a": {1: 2}}, r"content\['a'\] has the key 1, and a key must be text"),
             ({"a": object()}, r"content\['a'\] is of type object"),
             ({"a": np.zeros(2)}, r"content\['a'\] is of type ndarray"),
             ({"a": 2**64}, r"content\['a'\] is a whole number beyond 64 bits"),
-            ({"a": "x" * 2**24}, r"its words take 16,777,\d+ bytes, and 16,777,216 is the most"),
+            ({"a": "x" * 2**24}, r"its text takes 16,777,\d+ bytes, and 16,777,216 is the most"),
         ],
     )
     def test_content_that_json_cannot_say_is_refused_by_its_place(
@@ -359,7 +359,7 @@ class TestRefusedToWrite:
 
     @pytest.mark.parametrize("dtype", ["c16", "O", "U3", "M8[s]", "S2", [("a", "f8")]])
     def test_an_array_that_no_tensor_holds_is_refused_by_its_name(self, tmp_path: Path, dtype: Any) -> None:
-        with pytest.raises(st.InputError, match=r"the array odd is of type .*, which the file does not keep"):
+        with pytest.raises(st.InputError, match=r"the array odd is of type .*, which the file cannot hold"):
             write_container(tmp_path / "a", "gp", 1, {}, {"odd": np.zeros(2, dtype)})
 
     @pytest.mark.parametrize("name", ["", "__metadata__", "a\nb", "\ud800"])

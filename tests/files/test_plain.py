@@ -38,7 +38,7 @@ def test_what_json_can_say_is_read_back(value: Any, plain: bool) -> None:
         ('{"a":' * 201 + "0" + "}" * 201, "nested 201 deep"),
         (f"[{'[],' * 10**6}0]", "1,000,001 lists and objects, and at most 1,000,000"),
         ("9" * 5000, "a whole number in it has 5,000 digits, and at most 300"),
-        ("[NaN]", "NaN is no JSON"),
+        ("[NaN]", "NaN is not JSON"),
         ('"\\ud800"', "surrogates not allowed"),
         (b'"\xff"', "invalid start byte"),
         ('"[]"'.encode("utf-16"), "invalid start byte"),

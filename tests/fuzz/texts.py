@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -130,8 +131,13 @@ def read_prism_model(data: bytes, folder: Path) -> None:
 def read_prism_properties(data: bytes, folder: Path) -> None:
     model = read_prism((folder / "queue.prism").read_text(), constants={"capacity": 10})
     constants = {"T": 20} if b"const double T" in data else {}
-    properties = read_properties(text_of(data), model, constants=constants)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", st.SateenWarning)  # which says what the errors below say
+        properties = read_properties(text_of(data), model, constants=constants)
     for each in properties.read.values():
+        if isinstance(each.formula, st.Reward):
+            promise(set(each.formula.names) <= set(model.model.names), f"reads other names: {each.formula!s:.300}")
+            continue
         end = each.formula.end
         promise(st.stl(str(each.formula), end=end) == each.formula, f"reads back as another: {each.formula!s:.300}")
     for error in properties.refused.values():
@@ -182,18 +188,18 @@ TEXTS: Final[dict[str, Format]] = {
         ("sir.sateen", "birth_death.sateen"),
         "model",
         lambda data, folder: read_model(data, folder, ".sateen"),
-        1000,
+        350,
         ".sateen",
     ),
-    "formula": text_format("formula", "text", (), "formula", read_formula, 1000),
-    "expression": text_format("expression", "text", (), "formula", read_expression, 1000),
+    "formula": text_format("formula", "text", (), "formula", read_formula, 350),
+    "expression": text_format("expression", "text", (), "formula", read_expression, 350),
     "sbml": text_format(
         "sbml",
         "xml",
         ("gene_switch.xml",),
         "sbml",
         lambda data, folder: read_model(data, folder, ".xml"),
-        600,
+        200,
         ".xml",
     ),
     "antimony": text_format(
@@ -202,20 +208,20 @@ TEXTS: Final[dict[str, Format]] = {
         ("epidemic.ant",),
         "antimony",
         lambda data, folder: read_model(data, folder, ".ant"),
-        60,
+        20,
         ".ant",
     ),
-    "prism": text_format("prism", "text", ("queue.prism",), "prism", read_prism_model, 600, ".prism"),
-    "properties": text_format("properties", "text", ("queue.props",), "prism", read_prism_properties, 500),
+    "prism": text_format("prism", "text", ("queue.prism",), "prism", read_prism_model, 200, ".prism"),
+    "properties": text_format("properties", "text", ("queue.props",), "prism", read_prism_properties, 170),
     "study": text_format(
         "study",
         "toml",
         ("sir.toml", "ruin.toml", "birth_death.toml", "queue.toml"),
         "study",
         read_study,
-        600,
+        200,
         ".toml",
     ),
-    "observations": text_format("observations", "csv", (), "csv", read_observations, 600, ".csv"),
-    "path": text_format("path", "csv", (), "csv", read_path, 600, ".csv"),
+    "observations": text_format("observations", "csv", (), "csv", read_observations, 200, ".csv"),
+    "path": text_format("path", "csv", (), "csv", read_path, 200, ".csv"),
 }

@@ -1,4 +1,4 @@
-"""The monitor against the definition: 30,000 random formulas and paths, not one verdict apart."""
+"""The monitor against the definition: 10,000 random formulas and paths, not one verdict apart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sateen.logic.monitor import Explanation, Span, explain, monitor
 from sateen.logic.parser import stl
 from strategies import random_pairs, size, written_out
 
-PAIRS = 3_000
+PAIRS = 1_000
 TEMPORAL = (Eventually, Globally, Until)
 FEATURES = (
     "delay",
@@ -63,16 +63,16 @@ def test_the_monitor_says_what_the_definition_says(seed: int) -> None:
         )
 
 
-@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize("seed", range(100, 102))
 def test_explanations_say_of_every_subformula_when_it_holds(seed: int) -> None:
     apart = []
-    for formula, path in random_pairs(seed, 500):
+    for formula, path in random_pairs(seed, 350):
         found = list(_mistakes(formula, path, explain(formula, path)))
         if found:
             apart.append((size(formula, path), found[0], formula, path))
     if apart:
         _, difference, formula, path = min(apart, key=lambda each: each[0])
-        pytest.fail(f"{len(apart)} of 500 explained wrongly, the smallest:\n{difference}\n{written_out(formula, path)}")
+        pytest.fail(f"{len(apart)} of 350 explained wrongly, the smallest:\n{difference}\n{written_out(formula, path)}")
 
 
 def _mistakes(formula: Formula, path: Path, explanation: Explanation) -> Iterable[str]:
@@ -130,7 +130,7 @@ def test_a_single_instant_has_the_probability_it_should() -> None:
     from scipy.stats import binomtest
 
     formula = stl("F[0, 4] (((x == 0) U[2, 3] (x == 1)) & F[0, 2] x == 1)")
-    jumps = np.random.default_rng(7).exponential(1 / 0.2, 20_000).tolist()
+    jumps = np.random.default_rng(7).exponential(1 / 0.2, 5_000).tolist()
     verdicts = [monitor(formula, Path([0, jump], [0, 1], "x", end=jump + 10)) for jump in jumps]
     assert verdicts == [Verdict.of(2 <= jump <= 6) for jump in jumps]
     true = verdicts.count(Verdict.TRUE)
@@ -178,7 +178,7 @@ def _until_below(node: Node) -> bool:
 
 def test_random_pairs_tell_wrong_readings_from_the_right_one() -> None:
     """One verdict in twenty hangs on how until treats its witness, one in a thousand on the equality of decimals."""
-    pairs, verdicts, closed_until, binary = 5_000, Counter[bool | None](), 0, 0
+    pairs, verdicts, closed_until, binary = 2_500, Counter[bool | None](), 0, 0
     for formula, path in random_pairs(0, pairs):
         right = verdict(formula, path)
         verdicts[right] += 1

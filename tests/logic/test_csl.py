@@ -11,7 +11,8 @@ from hypothesis import strategies as some
 import sateen as st
 from sateen.core.errors import FormulaError, InputError
 from sateen.engine.exact import exact
-from sateen.logic.csl import Properties, Property, read_properties
+from sateen.logic.csl import read_properties
+from sateen.logic.properties import Properties, Property
 from sateen.model.prism import read_prism
 
 MODEL = read_prism("""
@@ -45,7 +46,8 @@ def formula(path: str, **constants) -> str:
 
 
 def refusal(text: str, **constants) -> FormulaError:
-    properties = read_properties(text, MODEL, constants=constants)
+    with pytest.warns(st.SateenWarning, match="1 of 1 properties cannot be asked"):
+        properties = read_properties(text, MODEL, constants=constants)
     (error,) = properties.refused.values()
     return error
 
@@ -131,7 +133,8 @@ def test_constants_of_the_file_may_be_defined_in_any_order():
 
 def test_a_constant_or_label_without_value_is_an_error_of_what_uses_it_alone():
     text = 'const int c; const double twice = 2*c; label "l" = x>twice; P=? [ F "l" ]; P=? [ F b ]; P=? [ F<=twice b ]'
-    found = read_properties(text, MODEL)
+    with pytest.warns(st.SateenWarning, match="2 of 3 properties cannot be asked"):
+        found = read_properties(text, MODEL)
     assert list(found) == ["property_2"]
     messages = [error.message for error in found.refused.values()]
     assert messages == ["the constant twice has no value"] * 2
@@ -146,6 +149,8 @@ def test_names_comparisons_and_bounds_are_kept():
         const double T = 2;
         "how": P=? [ F b ];
     """
+    filtered = 'filter(state, P>=0.2 [ F b ], "init")\n"last": filter(state, P=? [ F b ], "init")\n"end": P=? [ F b ]'
+    assert list(read_properties(filtered, MODEL)) == ["property_1", "last", "end"]
     found = read_properties(text, MODEL)
     kept = {name: (each.name, each.comparison, each.bound) for name, each in found.items()}
     assert kept == {
@@ -196,10 +201,10 @@ def test_properties_may_stand_without_semicolons():
         ("U b", "U needs a formula on its left", "U b"),
         ("a U b U x=1", "U needs brackets here", "U x=1"),
         ("(F b) + 1 > 2", "F is an operator of time, and this is a condition on one moment", "F b"),
-        ("F (P>0.5 [ F b ])", "P inside P is not supported", "P>0.5"),
-        ("F (R>0.5 [ F b ])", "the operator R is not supported inside P", "R>0.5"),
-        ("F (S>0.5 [ b ])", "the operator S is not supported inside P", "S>0.5"),
-        ('F b {"init"}{max}', "filters are not supported", '{"init"'),
+        ("F (P>0.5 [ F b ])", "P inside P or R is not supported", "P>0.5"),
+        ("F (R>0.5 [ F b ])", "the operator R is not supported inside P or R", "R>0.5"),
+        ("F (S>0.5 [ b ])", "the operator S is not supported inside P or R", "S>0.5"),
+        ('F b {"init"}{max}', "filters in braces are not supported", '{"init"'),
         ("F x==2", "== is not an operator of PRISM", "=2"),
         ("F b)", "this ')' is never opened", ")"),
         ("F " * 150 + "b", "more than 100 levels of operations", "F "),
@@ -217,12 +222,14 @@ def test_paths_that_are_wrong_or_not_supported_are_refused_by_name_and_place(pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('R{"customers"}=? [ S ]', "expected rewards (R) are not supported"),
-        ("Rmax=? [ F b ]", "expected rewards (Rmax) are not supported"),
+        ('R{"customers"}=? [ S ]', "rewards in the long run (S) are not supported"),
+        ("Rmax=? [ F b ]", "Rmax is not supported"),
+        ('R{"customers"}min=? [ F b ]', 'R{"customers"}min is not supported'),
+        ("R=? [ F b ]", "the model has no rewards"),
         ("S=? [ b ]", "the steady-state operator S is not supported"),
         ("E [ F b ]", "the operator E of CTL is not supported"),
         ("A [ G b ]", "the operator A of CTL is not supported"),
-        ("filter(max, P=? [ F b ], x=1)", "filter is not supported"),
+        ("filter(max, P=? [ F b ], x=1)", "this filter(max, ...) is about other states than the initial one"),
         ("Pmin=? [ F b ]", "Pmin is not supported"),
         ("P max=? [ F b ]", "P max is not supported"),
         ("multi(P=? [ F b ], P>=0.5 [ F b ])", "several objectives (multi) are not supported"),
@@ -230,7 +237,7 @@ def test_paths_that_are_wrong_or_not_supported_are_refused_by_name_and_place(pat
         ("P>=2 [ F b ]", "a probability is between 0 and 1, not 2"),
         ("P=0.5 [ F b ]", "P is followed by =?, or by a comparison"),
         ("P=? [ F b ] + 1", "a property ends with ]"),
-        ("1 - P=? [ F b ]", "a property begins with P"),
+        ("1 - P=? [ F b ]", "a property begins with P or R"),
         ("P=? [ F b", "the text ends too soon"),
     ],
 )
@@ -240,7 +247,14 @@ def test_what_asks_for_something_else_is_refused_by_name(text, message):
 
 def test_a_refused_property_does_not_keep_the_others_from_being_read():
     asked = '"a": S=? [ b ]; "b": P=? [ F<=t b ]; "c": P=? [ F b ]; "d": P=? [ F (b ];'
-    found = read_properties(f"const double t; {asked}", MODEL)
+    with pytest.warns(st.SateenWarning) as warned:
+        found = read_properties(f"const double t; {asked}", MODEL)
+    assert str(warned[0].message) == (
+        "3 of 4 properties cannot be asked:\n"
+        "  line 1, a: the steady-state operator S is not supported\n"
+        "  line 1, b: the constant t has no value\n"
+        "  line 1, d: ']' cannot stand here"
+    )
     assert list(found) == ["c"]
     assert set(found.refused) == {"a", "b", "d"}
     assert "c" in found

@@ -265,7 +265,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest_known_one() -> None:
 
 def test_only_species_are_delayed() -> None:
     path = Path([0], [1], "x", end=1, values={"k": 0.1})
-    with pytest.raises(MissingValueError, match="delays k, which is no species"):
+    with pytest.raises(MissingValueError, match="delays k, which is not a species"):
         monitor(stl("x > k(t-1)"), path)
 
 
@@ -274,7 +274,7 @@ def test_an_undefined_atom_is_an_error_that_names_the_time_and_the_state() -> No
     with pytest.raises(FormulaError) as raised:
         monitor(stl("G[0, 9] x / y < 5"), path)
     assert str(raised.value) == (
-        "x / y < 5 is undefined (0/0 or the like) at time 2\n  there x = 0, y = 0; guard the division with if(c, a, b)"
+        "x / y < 5 is undefined (such as 0/0) at time 2\n  there x = 0, y = 0; guard the division with if(c, a, b)"
     )
     assert says("G[0, 9] if(y == 0, 0, x / y) < 5", path) is True
 

@@ -212,6 +212,9 @@ def test_a_reserved_word_is_a_species_in_backquotes(word: str) -> None:
     formula = stl(f"`{word}` > `{word}`(t-1)")
     assert formula.species == (word,)
     assert stl(str(formula)) == formula
+    if word in ("sin", "cos"):  # younger than formulas that name them; a function where a bracket follows
+        assert stl(f"{word} > 0").species == (word,)
+        return
     with pytest.raises(FormulaError):
         stl(f"{word} > 0")
 

@@ -571,13 +571,14 @@ def test_a_value_outside_its_range_is_an_error_of_runs():
 # What is left out, and what is refused.
 
 
-def test_rewards_are_left_out_with_a_note_and_without_a_warning():
+def test_rewards_change_nothing_in_the_model():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = model_of(
-            SWITCH + '\nrewards "time" // one\n true : 1;\n [a] s=1 : 2;\nendrewards\nrewards s=1 : 5; endrewards'
+            SWITCH + '\nrewards "time" // one\n true : 1;\n [] s=1 : 2;\nendrewards\nrewards s=1 : 5; endrewards'
         )
-    assert model.warnings == ('line 3: the rewards "time" are not read', "line 7: the rewards here are not read")
+    assert model == model_of(SWITCH)
+    assert model.warnings == ()
 
 
 @pytest.mark.parametrize("system", ["one || two", "(two) || one", "\n one\n||two // all\n"])
@@ -627,7 +628,7 @@ REFUSED = [
     ("body", "[] x -> 1 : (x'=0);", "a guard is true or false, and this is a number", "x ->"),
     ("body", "[] b -> b : (x'=0);", "a rate is a number, and this is true or false", "b :"),
     ("body", "[] b -> -2 : (x'=0);", "the rate -2 is never positive", "-2"),
-    ("body", "[] b -> 1-2 : (x'=0);", "the rate is -1", "1-2"),
+    ("body", "[] b -> 1-2 : (x'=0);", "the rate 1 - 2 is never positive", "1-2"),
     ("body", "[] b -> 1/0 : (x'=0);", "the rate is inf", "1/0"),
     ("body", "[] b -> 1 : (x'=x/2);", "x needs a whole number, and this is a double", "x/2"),
     ("body", "[] b -> 1 : (b'=1);", "b needs true or false, and this is an int", "1);"),
@@ -657,9 +658,15 @@ REFUSED = [
     ("end", "formula f = b; module n = m [f=g] endmodule", "the formula f cannot be renamed", "f=g"),
     ("end", "module n = m [min=max] endmodule", "the function min cannot be renamed here", "min=max"),
     ("end", "module m z : bool; endmodule", "two modules are called m", "m z"),
-    ("end", "system m ||| m endsystem", "this system ... endsystem is not supported", "system"),
     ("end", "system m", "this system is never closed", "system"),
-    ("end", "rewards true : 1;", "this rewards is never closed", "rewards"),
+    ("end", "system m endsystem system m endsystem", "a second system ... endsystem", "system m endsystem"),
+    ("end", "rewards true : 1;", "the text ends too soon", ""),
+    ("end", 'rewards "r" endrewards rewards "r" endrewards', 'two rewards are called "r"', 'rewards "r" endrewards'),
+    ("end", "rewards b : x=1; endrewards", "a reward is a number, and this is true or false", "x=1"),
+    ("end", "rewards x : 1; endrewards", "rewards are given under a condition, and this is a number", "x : 1"),
+    ("end", "rewards b : -2; endrewards", "a reward is never negative", "-2"),
+    ("end", "rewards [go] b : 2; endrewards", "no command has the action go", "go]"),
+    ("end", "rewards b : q; endrewards", "q is not a variable, constant or formula", "q;"),
     ("end", "module n y : bool;", "the text ends too soon", ""),
 ]
 

@@ -22,13 +22,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 FIRST_QUEUE = {5: 0.3352605619, 7: 0.2969271805, 15: 0.2060312414, 31: 0.1164415719}  # t = 0.2
+CUSTOMERS = {5: 3.576667592, 7: 5.154112416, 15: 11.55612449, 31: 24.44505}  # at t = 0.2
 NETWORK = {5: 0.8437906963, 7: 0.3177407549}  # T = 1000
 
 
 def tandem(c: int):
     system = load_prism(FOLDER / "tandem.prism", {"c": c})
     text = (FOLDER / "tandem.props").read_text(encoding="utf-8")
-    return system.model, read_properties(text, system, constants={"T": 1000, "t": 0.2})
+    with pytest.warns(
+        st.SateenWarning, match=r"1 of 5 properties cannot be asked:\n  line 5, customers: rewards in the"
+    ):
+        properties = read_properties(text, system, constants={"T": 1000, "t": 0.2})
+    return system.model, properties
 
 
 @pytest.mark.parametrize(("c", "expected"), FIRST_QUEUE.items())
@@ -56,8 +61,21 @@ def test_runs_agree_with_the_known_values():
     assert binomtest(int(many.satisfied[0]), 100_000, FIRST_QUEUE[31]).pvalue > LEVEL
 
 
-def test_expected_rewards_are_refused_by_name_and_the_model_notes_them():
+@pytest.mark.parametrize(("c", "expected"), CUSTOMERS.items())
+def test_the_expected_number_of_customers_is_the_known_one(c, expected):
+    model, properties = tandem(c)
+    assert st.exact(model, properties["customers_T"].formula, {})[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_runs_have_the_known_number_of_customers():
     model, properties = tandem(5)
-    assert list(properties) == ["first_queue", "network", "second_queue"]
-    assert {error.message for error in properties.refused.values()} == {"expected rewards (R) are not supported"}
-    assert model.warnings == ('line 36: the rewards "customers" are not read',)
+    found = st.estimate(model, properties["customers_T"].formula, seed=13, runs=2_000)
+    assert abs(found.value - CUSTOMERS[5]) < 5 * found.deviation / 2_000**0.5
+    assert found.lower < CUSTOMERS[5] < found.upper
+
+
+def test_rewards_in_the_long_run_are_refused_by_name():
+    model, properties = tandem(5)
+    assert list(properties) == ["customers_T", "first_queue", "network", "second_queue"]
+    assert {error.message for error in properties.refused.values()} == {"rewards in the long run (S) are not supported"}
+    assert model.warnings == ()

@@ -191,8 +191,8 @@ ONE = "species A = 1\n0 -> A @ 1\n"
         (ONE + "go: A := 1", 3, 11, "this reaction has no rate", "after @"),
         (ONE + "go: A := 1, A := 2 @ 1", 3, 13, "A is assigned twice", "the state before"),
         (ONE + "go: A := 1, @ 1", 3, 13, "an assignment is missing here", "x := x - 1"),
-        (ONE + "go: A := 1, A -> 0 @ 1", 3, 13, "'A -> 0' is no assignment", "x := x - 1"),
-        (ONE + "go: A := 1, A = 2 @ 1", 3, 13, "'A = 2' is no assignment", "x := x - 1"),
+        (ONE + "go: A := 1, A -> 0 @ 1", 3, 13, "'A -> 0' is not an assignment", "x := x - 1"),
+        (ONE + "go: A := 1, A = 2 @ 1", 3, 13, "'A = 2' is not an assignment", "x := x - 1"),
         (ONE + "go: A := @ 1", 3, 9, "an expression without any text", ""),
         (ONE + "go: B := 1 @ 1", 3, 5, "B is not a species", "declare it first"),
         (ONE + "go: A := 0.5 @ 1", 3, 10, "A is a whole number, and this is 0.5", ""),
@@ -208,7 +208,7 @@ ONE = "species A = 1\n0 -> A @ 1\n"
         (ONE + "event e: A := 1 when A > 2 initially", 3, 28, "write initially false, or initially true", "before"),
         (ONE + "event e: A := 1 when A > 2 initially no", 3, 28, "write initially false", "before time 0"),
         (ONE + "event e: when A > 2", 3, 10, "an assignment is missing here", ""),
-        (ONE + "event e: A -> 0 when A > 2", 3, 10, "'A -> 0' is no assignment", "x := x - 1"),
+        (ONE + "event e: A -> 0 when A > 2", 3, 10, "'A -> 0' is not an assignment", "x := x - 1"),
         (ONE + "event e: A := 1 @ 2 when A > 2", 3, 17, "an event has no rate", "trigger"),
         (ONE + "event e: A := 1 when A > 2\nevent e: A := 2 when A > 3", 4, 7, "two events are called e", "another"),
         (ONE + "parameter k = 1\nevent e: k := 1 when A > 2", 4, 10, "k is not a species", "real k = 1"),
@@ -218,7 +218,6 @@ ONE = "species A = 1\n0 -> A @ 1\n"
         (ONE + "event e: A := 0 when t > 5", 3, 22, "t is not declared", "the clock is time"),
         (ONE + "parameter time\nevent e: A := 0 when time > 5", 3, 11, "time is the clock", "choose another"),
         ("species A = time\n0 -> A @ 1\nevent e: A := 0 when A > 5", 1, 9, "A cannot read the clock", "before the run"),
-        ("species A = 1\n0 -> A @ time\nevent e: A := 0 when A > 5", 2, 10, "time is not declared", "parameter time"),
         (ONE + "evnt e", 3, 1, "neither a declaration nor a reaction", "did you mean event?"),
     ],
 )  # fmt: skip
@@ -229,3 +228,15 @@ def test_a_mistake_is_pointed_at(text: str, line: int, column: int, message: str
     assert remedy in raised.value.remedy
     assert (raised.value.line, raised.value.column) == (line, column)
     assert raised.value.text == text
+
+
+def test_rates_and_guards_read_the_clock_unless_something_has_its_name() -> None:
+    model = Model.parse("species X = 1\nparameter k\n0 -> X @ k * time\nX -> 0 @ X when time > 3")
+    assert model.timed
+    assert [parameter.name for parameter in model.parameters] == ["k"]
+    assert Model.parse(str(model)) == model
+    for declared in ("parameter time = 2", "constant time = 2", "species time = 2"):
+        other = Model.parse(f"species X = 1\n{declared}\n0 -> X @ time")
+        assert not other.timed
+        assert "time" in other.names
+        assert Model.parse(str(other)) == other

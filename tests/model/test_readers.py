@@ -90,7 +90,7 @@ def test_a_model_loads_only_what_its_language_needs(tmp_path: Path) -> None:
     assert before == "False"
     heavy = {
         "jax",
-        "numba",
+        "llvmlite",
         "scipy.stats",
         "matplotlib",
         "libsbml",

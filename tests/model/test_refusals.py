@@ -35,6 +35,10 @@ from sbml_texts import (
 
 X, K, DECAY = species("X", 10), parameter("k", 0.5), reaction("decay", {"X": 1})
 DELAYED = '<csymbol encoding="text" definitionURL="http://www.sbml.org/sbml/symbols/delay">d</csymbol>'
+DIMENSION = '<arrays:listOfDimensions><arrays:dimension arrays:id="d"/></arrays:listOfDimensions>'
+ARRAYS = ' xmlns:arrays="http://www.sbml.org/sbml/level3/version1/arrays/version1" arrays:required="true"'
+EXTERNAL = '<comp:externalModelDefinition comp:id="e" comp:source="/etc/passwd"/>'
+OTHER = f"<comp:listOfExternalModelDefinitions>{EXTERNAL}</comp:listOfExternalModelDefinitions>"
 COMP = ' xmlns:comp="http://www.sbml.org/sbml/level3/version1/comp/version1" comp:required="true"'
 
 
@@ -44,19 +48,9 @@ def changing(name: str, value: object = None) -> str:
 
 # What the file is called and holds; what the message begins with; what the line that it points to holds.
 SBML = {
-    "reversible": (
-        document(X, K, reaction("decay", {"X": 1}, reversible="true")),
-        "the reaction decay is reversible",
-        'reaction id="decay"',
-    ),
-    "reversible by its rate": (
-        document(
-            element("species", id="X", compartment="C", initialAmount=1, hasOnlySubstanceUnits="true"),
-            K,
-            reaction("r", produced=element("speciesReference", species="X"), law="k - k * X", reversible=None),
-            level=(2, 4),
-        ),
-        "the rate of r is that of a reversible reaction: k - k * X",
+    "no two directions": (
+        document(X, K, reaction("r", {"X": 1}, law="k * (X - 3) * (7 - X)", reversible="true")),
+        "the rate of r is negative in some states, and cannot be split: k * (X - 3) * (7 - X)",
         'reaction id="r"',
     ),
     "rate rule": (
@@ -79,15 +73,10 @@ SBML = {
         "the reaction decay is fast",
         'reaction id="decay"',
     ),
-    "time in a rate": (
-        document(X, K, reaction("decay", {"X": 1}, law="k * X * time")),
-        "the rate of decay depends on time",
-        'reaction id="decay"',
-    ),
-    "time in a rate by a rule": (
-        document(X, K, changing("y"), rule("y", "time * 2"), reaction("decay", {"X": 1}, law="k * X * y")),
-        "the rate of decay depends on time",
-        'reaction id="decay"',
+    "a parameter called time where a rate depends on time": (
+        document(X, K, parameter("time", 2), reaction("decay", {"X": 1}, law="k * X * time")),
+        "time is the clock in a model with rates that depend on time",
+        'parameter id="time"',
     ),
     "delay in a formula": (
         document(X, K, reaction("decay", {"X": 1}, law=f"<apply>{DELAYED}<ci>X</ci><cn>1</cn></apply>")),
@@ -150,7 +139,16 @@ SBML = {
         "SBML of Level 1 is not read",
         "<sbml",
     ),
-    "a package": (document(X, K, DECAY, attributes=COMP), "the model needs the package comp", "<sbml"),
+    "a package": (
+        document(X, K, DECAY, attributes=ARRAYS).replace("<listOfReactions", f"{DIMENSION}<listOfReactions"),
+        "the model needs the package arrays",
+        "<arrays:listOf",
+    ),
+    "a definition in another file": (
+        document(X, K, DECAY, attributes=COMP).replace("</model>", f"</model>{OTHER}"),
+        "a model definition in another file is refused",
+        "<comp:externalModelDefinition",
+    ),
     "delayed event": (
         document(X, K, DECAY, event("e", "X < 5", {"X": "1"}, element("delay", formula("3")))),
         "the event e has a delay",
@@ -177,8 +175,13 @@ SBML = {
         "the event e does not use the values at the time of its trigger",
         'event id="e"',
     ),
+    "time in a priority": (
+        document(X, K, DECAY, event("e", "X > 3", {"X": "1"}, element("priority", formula("time + 1")))),
+        "the priority of the event e is time + 1",
+        "<event",
+    ),
     "time within a trigger": (
-        document(X, K, DECAY, event("e", "2 * time > X", {"X": "1"})),
+        document(X, K, DECAY, event("e", "time^2 > X", {"X": "1"})),
         "the trigger of the event e reads the time within a formula",
         "<event",
     ),
@@ -194,9 +197,9 @@ SBML = {
         "time is the clock in a model with events",
         'species id="time"',
     ),
-    "sine": (
-        document(X, K, reaction("decay", {"X": 1}, law="k * X * sin(k)")),
-        "the rate of decay: sin is not supported",
+    "tangent": (
+        document(X, K, reaction("decay", {"X": 1}, law="k * X * tan(k)")),
+        "the rate of decay: tan is not supported",
         'reaction id="decay"',
     ),
     "no otherwise": (
@@ -260,7 +263,7 @@ OTHERS = {
     "no rate.sateen": ("species X = 1\nX -> 0", "this reaction has no rate", 2),
     "unknown species.sateen": ("species X = 1\nX + Y -> 0 @ X", "Y is not a species", 2),
     "fraction.sateen": ("species X = 1.5\nX -> 0 @ X", "a count is a whole number from 0 on", 1),
-    "time.sateen": ("species X = 1\nX -> 0 @ X * time", "time is not declared", 2),
+    "time.sateen": ("species X = 1\nX -> 0 @ X * t", "t is not declared", 2),
     "below zero.sateen": ("species X = 1\nX -> 0 @ k", "r1 consumes X, which its rate k does not see", 2),
     "dtmc.prism": ("dtmc\nmodule m\n x : [0..1];\nendmodule", "", 1),
     "type.prism": ("ctmc\nmodule m\n x : [0..1];\n [] true -> 1 : (x'=true);\nendmodule", "", 4),
@@ -323,7 +326,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 def test_an_error_without_a_place_names_the_file(tmp_path):
     (tmp_path / "empty.ant").write_text("// nothing", encoding="utf-8")
-    with pytest.raises(st.ModelError, match=r"empty\.ant: an Antimony file that says nothing"):
+    with pytest.raises(st.ModelError, match=r"empty\.ant: an empty Antimony file"):
         st.Model.load(tmp_path / "empty.ant")
 
 

@@ -58,6 +58,7 @@ def test_level_2_has_its_own_defaults():
       </reaction></listOfReactions>
     </model></sbml>"""
     text = "species X = 10\nconstant C = 2\nparameter k = 0.5\ndecay: X -> 0 @ C * k * (X / C)"
+    text += "\nobservable [X] = X / C"
     assert read_sbml(file).model == st.Model.parse(text)
 
 
@@ -79,6 +80,7 @@ def test_a_concentration_is_the_amount_over_the_size_wherever_it_is_read_or_set(
         species X = 10
         constant C = 0.5
         parameter k = 0.5
+        observable [X] = X / C
         decay: X -> 0 @ k * (X / C)
         event more: X := (X / C + 2) * C when X / C < 3
     """
@@ -99,6 +101,7 @@ def test_a_size_that_nothing_reads_may_be_missing():
 def test_constant_and_boundary_species_are_constants_that_reactions_do_not_change(kind):
     model = read(X, species("Sink", 3, **kind), K, reaction("decay", {"X": 1, "Sink": 2}, {"Sink": 1}, "k * X * Sink"))
     text = "species X = 10\nconstant Sink = 3\nparameter k = 0.5\ndecay: X -> 0 @ k * X * Sink"
+    text += "\nobservable [Sink] = Sink"
     assert model == st.Model.parse(text)
 
 
@@ -200,6 +203,7 @@ def test_what_rules_set_is_put_in_where_it_is_read():
         )
     )
     text = "species X = 10, Y = 0\nconstant fixed = 2 * k\nparameter k = 0.5\ndecay: X -> Y @ fixed * (X + Y) * X"
+    text += "\nobservable total = X + Y, speed = fixed * (X + Y)"
     assert made.model == st.Model.parse(text)
     assert {name: str(value) for name, value in made.rules.items()} == {"total": "X + Y", "speed": "fixed * (X + Y)"}
     assert [note.split(": ", 1)[1] for note in made.model.warnings] == [
@@ -224,7 +228,8 @@ def test_a_rule_for_a_concentration_gives_the_amount_times_the_size():
 
 def test_at_the_start_rules_and_amounts_are_read_as_they_are_then():
     same(
-        "species X = 10, Y = (10 + 1) * 2 + 0\nparameter k = 0.5\ndecay: X -> 0 @ k * X",
+        "species X = 10, Y = (10 + 1) * 2 + 0\nparameter k = 0.5\n"
+        "observable twice = (X + 1) * 2\ndecay: X -> 0 @ k * X",
         X,
         species("Y", None),
         K,
@@ -276,6 +281,24 @@ def test_a_stoichiometry_may_be_set_by_a_constant_which_is_then_no_parameter():
     )
 
 
+def test_a_rational_stoichiometry_of_level_2_is_divided():
+    def taking(rational: str) -> st.Model:
+        math = f'<cn type="rational">{rational}</cn>'
+        many = element("speciesReference", element("stoichiometryMath", formula(math)), species="X")
+        old = element("species", id="X", compartment="C", initialAmount=10, hasOnlySubstanceUnits="true")
+        return read(old, K, reaction("r", many, law="k * X * (X - 1)", fast=None), level=(2, 4))
+
+    assert taking("4<sep/>2").transitions[0].change == {"X": -2}
+    with pytest.raises(st.ModelError, match=r"is 1\.5.*\n(.*\n)*.*whole number from 0 on"):
+        taking("3<sep/>2")
+
+
+def test_the_avogadro_constant_is_that_of_the_version_of_sbml():
+    for version, fast, value in ((1, "false", "6.02214179e+23"), (2, None, "6.02214076e+23")):
+        made = read(X, K, reaction("r", {"X": 1}, law="X / avogadro", fast=fast), level=(3, version))
+        assert str(made.transitions[0].rate) == f"X / {value}"
+
+
 def test_a_constant_whole_conversion_factor_multiplies_what_reactions_change():
     model = read(
         species("X", 10, conversionFactor="f"), K, parameter("f", 2), reaction("r", produced={"X": 3}, law="k")
@@ -296,7 +319,9 @@ def test_bounds_are_read_from_constraints_and_other_constraints_are_noted():
     bounded = [element("constraint", formula(each)) for each in ("X <= 12", "X >= 2", "Y >= -inf", "X + Y <= 20")]
     model = read(X, species("Y"), K, reaction("decay", {"X": 1}, {"Y": 1}), *bounded)
     assert [(each.low, each.high) for each in model.variables] == [(2, 12), (None, None)]
-    assert [note.split(": ")[1] for note in model.warnings if "constraint" in note] == ["the constraint is not watched"]
+    assert [note.split(": ")[1] for note in model.warnings if "constraint" in note] == [
+        "the constraint is not checked during runs"
+    ]
 
 
 FORMULAS = {
@@ -359,6 +384,51 @@ def test_every_digit_of_a_number_is_kept(value):
         assert str(model.constants[0].value) == number_text(value)
 
 
+def test_rates_read_the_time_as_the_clock_by_themselves_and_by_rules():
+    same(
+        """
+        species X = 10
+        parameter k = 0.5
+        wave:  0 -> X @ k * (1 + sin(time / 4))
+        early: 0 -> X @ k when time < 5
+        decay: X -> 0 @ k * X * if(time > 3, 2, time)
+        """,
+        X,
+        K,
+        parameter("drug", constant="false"),
+        rule("drug", "piecewise(2, time > 3, time)"),
+        reaction("wave", produced={"X": 1}, law="k * (1 + sin(time / 4))"),
+        reaction("early", produced={"X": 1}, law="piecewise(k, time < 5, 0)"),
+        reaction("decay", {"X": 1}, law="k * X * drug"),
+    )
+
+
+def test_what_a_rule_sets_from_the_time_is_no_observable_and_a_note_says_so():
+    model = read(
+        X, K, parameter("drug", constant="false"), rule("drug", "k * time"), reaction("d", {"X": 1}, law="drug * X")
+    )
+    (note,) = (each for each in model.warnings if "drug" in each)
+    assert note.endswith("drug is inlined: drug = k * time; it reads the time, so formulas and paths cannot show it")
+    assert model.observables == ()
+
+
+def test_a_net_rate_in_time_is_split_and_its_parts_read_the_clock():
+    split = read(
+        species("X", 10), species("Y"), K,
+        reaction("turn", {"X": 1}, {"Y": 1}, law="k * X * (1 + cos(time)) - k * Y", reversible="true"),
+    )  # fmt: skip
+    assert [str(each.rate) for each in split.transitions] == ["k * X * (1 + cos(time))", "k * Y"]
+    assert split.timed
+
+
+def test_a_dose_at_a_time_is_followed_as_its_solution_says():
+    """X decays at rate 1 until time 1, and then at rate 3."""
+    model = read(species("X", 400), reaction("decay", {"X": 1}, law="X * piecewise(1, time < 1, 3)"))
+    ensemble = st.simulate(model, times=[1, 1.5], runs=2000, seed=1)
+    for place, mean in enumerate((math.exp(-1), math.exp(-2.5))):
+        assert abs(ensemble.mean[place, 0] - 400 * mean) < 4.9 * math.sqrt(400 * mean * (1 - mean) / 2000)
+
+
 def test_events_on_time_and_on_state_set_species_and_parameters():
     same(
         """
@@ -383,6 +453,9 @@ def test_events_on_time_and_on_state_set_species_and_parameters():
         ("time - 5 > k", "time > k + 5"),
         ("k < time + X", "time > k - X"),
         ("!(time < 3)", "not time < 3"),
+        ("2*time > 3", "time > 3 / 2"),
+        ("10 - time*4/2 <= X", "time >= (-X + 10) / 2"),
+        ("-(time) < -k", "time > k"),
     ],
 )
 def test_the_clock_is_brought_alone_to_the_left_of_its_comparison(written, meant):
@@ -415,6 +488,7 @@ def test_what_version_2_leaves_out_says_nothing():
 
 def test_a_size_may_be_computed_and_a_point_has_none():
     text = "species X = 10\nconstant C = 2 * k\nparameter k = 0.5\ndecay: X -> 0 @ k * (X / C)"
+    text += "\nobservable [X] = X / C"
     x = species("X", 10, hasOnlySubstanceUnits="false")
     same(text, compartment(size=None), assignment("C", "2 * k"), x, K, DECAY)
     same(text, compartment(size=None, constant="false"), rule("C", "2 * k"), x, K, DECAY)

@@ -6,11 +6,12 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as draws
 
 import sateen as st
 from sateen.language.expression import Expression, Name, Number, Operation
+from sateen.model.antimony import read_antimony
 from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable
 from sateen.model.prism import read_prism
 from sateen.model.sbml import read_sbml
@@ -109,15 +110,18 @@ def tiny(model: Model) -> bool:
     return any(each.default and abs(each.default) < 2.3e-308 for each in model.parameters)
 
 
+@settings(max_examples=50)
 @given(models())
 def test_what_is_written_reads_back_as_the_same_model(model):
-    model = with_ids(model)
+    model = replace(with_ids(model), assumptions=("nobody is born & #1 < \x00 dies",))
     set_by_events = {name for event in model.events for name, _ in event.update}
     if any(not each.whole and each.name not in set_by_events for each in model.variables):
         with pytest.raises(st.ModelError, match="no event sets the real number"):
             write_sbml(model)
     elif not tiny(model):
-        assert back(model) == plain_model(model)
+        again = back(model)
+        assert again == plain_model(model)
+        assert again.assumptions == model.assumptions
 
 
 def test_all_of_the_intermediate_form_but_assignments_reads_back():
@@ -133,6 +137,29 @@ def test_all_of_the_intermediate_form_but_assignments_reads_back():
         event again: X := 3 when X > 40 or time > 3 initially false
     """)
     assert back(model) == model
+
+
+def test_a_scaled_model_with_a_rule_and_an_event_reads_back():
+    model = read_antimony(
+        "compartment c=2; species A in c, B in c; r: A -> B; c*(k*A - kr*B*B); tot := A + B; A=.5; B=.25; k=1; kr=2; "
+        "at tot<.3: A=.7",
+        scale=100,
+    ).model
+    again = back(model)
+    assert again == model
+    assert again.meaning("[A]") is not None
+    assert again.assumptions == model.assumptions != ()
+
+
+def test_a_concentration_keeps_its_place_among_observables():
+    model = st.Model.parse("species A = 1\nobservable [A] = A / 2\nobservable twice = 2 * A\ndecay: A -> 0 @ A")
+    assert back(model) == model
+
+
+def test_a_concentration_is_the_same_where_the_counts_are_scaled_again():
+    model = read_antimony("compartment c=2; species A in c; r: A -> ; A; A=.5", scale=100).model
+    again = read_sbml(write_sbml(model), scale=10).model
+    assert str(again.meaning("[A]")) == "A_count_count / scale_ / scale / c"
 
 
 def test_a_variable_that_may_be_negative_stays_so():
@@ -165,15 +192,15 @@ def test_a_model_from_the_prism_language_goes_through_sbml():
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (Model((Variable("a b", Number(1.0)),), ()), "SBML cannot say the name a b"),
-        (Model((Variable("größe", Number(1.0)),), ()), "SBML cannot say the name größe"),
+        (Model((Variable("a b", Number(1.0)),), ()), "SBML cannot express the name a b"),
+        (Model((Variable("größe", Number(1.0)),), ()), "SBML cannot express the name größe"),
         (
             Model((Variable("x", Number(1.0)),), (Transition("x", Number(1.0)),)),
             "two things are called x, and SBML has one id for each",
         ),
         (
             Model((Variable("x", Number(1.0)),), (Transition("r", Number(1.0), update=(("x", Number(0.0)),)),)),
-            "r sets x to 0, which SBML cannot say",
+            "r sets x to 0, which SBML cannot express",
         ),
     ],
 )
@@ -196,3 +223,11 @@ def test_every_number_reads_back(value):
 def test_the_compartment_does_not_take_the_name_of_something_else():
     model = st.Model.parse("species compartment = 3\ncompartment_: compartment -> 0 @ compartment")
     assert back(model) == model
+
+
+def test_rates_in_time_are_written_with_the_time_of_sbml():
+    model = Model.parse("species X = 1\nparameter k\nup: 0 -> X @ k * (1 + sin(time)) when time >= 2 and X < 9")
+    assert back(model) == model
+    assert 'definitionURL="http://www.sbml.org/sbml/symbols/time"' in write_sbml(model)
+    with pytest.raises(st.ModelError, match="in SBML time would be taken for the clock"):
+        write_sbml(Model.parse("species X = 1\nparameter time\nup: 0 -> X @ time"))

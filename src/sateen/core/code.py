@@ -17,14 +17,16 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
+from operator import attrgetter
 from pathlib import Path as FilePath
+from threading import RLock
 from types import ModuleType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from sateen.core.errors import InputError, TextError, nearest
 from sateen.core.reading import read_bytes
@@ -34,6 +36,9 @@ _MOST_BYTES: Final = 2**20  # of a file of code
 _MOST_STEPS: Final = 10  # from a name that is imported to where it is defined
 _SHOWN_DIGITS: Final = 12  # of a hash
 _SHOWN_NAMES: Final = 10
+_ALONE: Final = "study_"  # how the modules begin that belong to no package
+_NEVER_SENT: Final = ("__main__", "sateen")
+_RUNNING: Final = RLock()  # files of the same name make place for each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,61 @@ def watching_code(watch: Callable[[Code], None]) -> Iterator[None]:
         _WATCH.reset(token)
 
 
+@dataclass(frozen=True, slots=True)
+class SentFunction:
+    """A function as it travels: with the bytes of its file. In this process it is still the function itself."""
+
+    code: Code
+    function: Any = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SentFunction, (self.code,)
+
+
+def sendable(function: Any) -> Any:
+    """The function with the file that defines it, so that no process runs an older version; or the function alone.
+
+    It goes alone if it is no top-level function of a file, or if the file is sateen's own.
+    """
+    module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "<")
+    there = sys.modules.get(module)
+    if there is None or module.partition(".")[0] in _NEVER_SENT or not _has(there, name, function):
+        return function
+    loader, file = getattr(there.__spec__, "loader", None), getattr(there, "__file__", None) or ""
+    if not file.endswith(".py") or not FilePath(file).is_file():
+        return function
+    data = loader.data if isinstance(loader, _Bytes) else _read(FilePath(file))
+    package, _, last = module.rpartition(".")
+    if last.startswith(_ALONE):
+        return SentFunction(Code(f"{os.path.basename(file)}:{name}", module, name, file, data, True), function)
+    beside = f"{package}.{_ALONE}{last}" if package else f"{_ALONE}{last}"  # its relative imports stay what they are
+    return SentFunction(Code(f"{module}:{name}", beside, name, file, data, True), function)
+
+
+def received(function: Any) -> Any:
+    """The function that was sent; its file is run first, unless that was done before."""
+    if not isinstance(function, SentFunction):
+        return function
+    return function.function or _run_sent(function.code)
+
+
+@lru_cache(maxsize=16)
+def _run_sent(code: Code) -> object:
+    """What has the name in a file that was sent. The file finds its data next to the copy that this machine has."""
+    module = code.address.rpartition(":")[0]
+    with suppress(InputError):
+        code = replace(code, file=(not module.endswith(".py") and _module_file(module)) or code.file)
+    return code.load()
+
+
+def _has(module: ModuleType, name: str, thing: object) -> bool:
+    """Whether this thing is what has the name in a module."""
+    try:
+        return attrgetter(name)(module) is thing
+    except AttributeError:
+        return False
+
+
 def refuse_code(code: Code, remedy: str = "leave out {code=False}") -> NoReturn:
     """Raise the error that says what would be run, and how to allow it."""
     remedy = f"read it first; if you trust it, {remedy}"
@@ -103,7 +163,7 @@ def find_code(address: str, folder: FilePath) -> Code:
         code = _in_module(address, where, name)
     else:
         file = folder / where
-        module = "study_" + re.sub(r"\W", "_", file.stem)
+        module = _ALONE + re.sub(r"\W", "_", file.stem)
         code = Code(address, module, name, str(file.absolute()), _read(file), alone=True)
     _check_name(code, where)
     return code
@@ -254,9 +314,15 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(fullname, file, loader=loader, submodule_search_locations=inside)
 
 
-@lru_cache(maxsize=16)
 def _run_alone(code: Code) -> object:
-    """Run a file that is in no package. Others of the same name, of other studies, make place for it."""
+    """Run a file that is in no package, unless that was done before."""
+    with _RUNNING:
+        return _run_anew(code)
+
+
+@lru_cache(maxsize=16)
+def _run_anew(code: Code) -> object:
+    """Run a file. Others of the same name, of other studies, make place for it."""
     sys.modules.pop(code.module, None)
     return _imported(code)
 
@@ -264,6 +330,9 @@ def _run_alone(code: Code) -> object:
 def _imported(code: Code) -> object:
     """What has the name in a module, which is imported unless it is there."""
     if not code.file or code.module in sys.modules:
+        loader = getattr(getattr(sys.modules.get(code.module), "__spec__", None), "loader", None)
+        if isinstance(loader, _Bytes) and loader.data != code.data:
+            raise ImportError(f"{code.file} was changed after this process had run it; start the process again")
         return load_object(f"{code.module}:{code.name}")
     finder = _Finder(code)
     sys.meta_path.insert(0, finder)

@@ -25,6 +25,11 @@ def read_only(array: _Array) -> _Array:
     return array
 
 
+def is_frame(given: object) -> bool:
+    """Whether it is a data frame, of whatever library."""
+    return hasattr(given, "columns") and hasattr(given, "to_numpy")
+
+
 def data_frame(data: object, columns: Sequence[str], length: int) -> DataFrame:
     """A pandas data frame with `length` rows."""
     try:

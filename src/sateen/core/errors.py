@@ -10,8 +10,9 @@ SateenError
 │   ├── PathError                 a path or a table of one
 │   ├── MissingValueError         a name that has no value
 │   └── ExactError                a question that exact cannot answer
-├── SimulationError               a run that cannot go on: where, when and why
+├── SimulationError               a run that cannot continue: where, when and why
 ├── StoreError                    a store that cannot be read or written
+├── PoolError                     workers elsewhere that are gone, or differ from this sateen
 └── UnknownVerdictError           a yes or no was asked of an unknown verdict
 
 KeyboardInterrupt
@@ -40,6 +41,7 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "PathError",
+    "PoolError",
     "SateenError",
     "SateenWarning",
     "SimulationError",
@@ -153,7 +155,7 @@ class ExactError(InputError):
 
 
 class SimulationError(SateenError):
-    """A run that cannot go on: a rate or a count that no process can have."""
+    """A run that cannot continue: a rate or a count that no process can have."""
 
 
 class StoreError(SateenError):
@@ -167,11 +169,20 @@ class StoreError(SateenError):
         self.partial = partial
 
 
+class PoolError(SateenError):
+    """Workers elsewhere that are gone, do not come, or differ from this sateen.
+
+    `partial` are the Observations made so far, if any were.
+    """
+
+    partial: Any = None
+
+
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while runs were observed.
+    """Ctrl-C while runs were made.
 
     `partial` are the Observations made so far, with as many trials at each point as were run there; a dict of them
-    where several formulas were asked.
+    where several formulas were asked. Of `simulate` it is the Ensemble of the first runs, or a tuple of one a point.
     """
 
     def __init__(self, message: str, partial: Any = None) -> None:

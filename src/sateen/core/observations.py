@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.counts import check_sums, counts_of, origin_of, read_only, reasons_of
+from sateen.core.display import pictured
 from sateen.core.errors import InputError
 from sateen.core.fingerprints import checksum
 from sateen.core.registry import call_provider
@@ -46,8 +47,8 @@ class Observations:
 
     The others violated it: satisfied + violated + undecided = trials. `reasons` splits the undecided by what stopped
     them. `origin` has the seed and the point index under which each row was simulated, so that any run can be
-    replayed; both are -1 where that is not known. `provenance` tells what was asked and with what it was made,
-    `relevant` which parameters can affect the verdict at all, `seconds` how long the runs took.
+    replayed; both are -1 where that is not known. `provenance` says what was asked and with what it was made,
+    `relevant` which parameters can affect the verdict at all, `seconds` how long the runs took, or take one worker.
 
     >>> space = Space(beta=(0, 1))
     >>> obs = Observations.from_counts(space, {"beta": [0.2, 0.8]}, satisfied=[10, 35], trials=50)
@@ -167,6 +168,11 @@ class Observations:
         return tuple(seed for seed in values[np.argsort(first)].tolist() if seed >= 0)
 
     @property
+    def assumption(self) -> str:
+        """What the model that was observed takes for granted, such as how net rates are split; empty for nothing."""
+        return str(self.provenance.get("assuming") or "")
+
+    @property
     def fingerprint(self) -> str:
         """A hash of what was asked and of what was counted: of nothing that depends on workers, chunks or the clock."""
         asked = [self.provenance.get(key) for key in QUESTION]
@@ -260,7 +266,7 @@ class Observations:
     def from_csv(cls, file: File, space: Space | None = None) -> Observations:
         """The observations in a CSV file: a column for each parameter, `satisfied`, `trials` and perhaps `undecided`.
 
-        A file that `to_csv` wrote tells its space; with any other, give it.
+        A file that `to_csv` wrote states its space; with any other, give it.
         """
         return cast("Observations", call_provider("read observations from csv", file, space))
 
@@ -311,7 +317,10 @@ class Observations:
             for point, row in zip(self.theta[top].tolist(), counts, strict=True)
         ]
         rest = f"; the first {_SHOWN_ROWS}:" if len(self) > _SHOWN_ROWS else ""
-        return html_table(repr(self)[1:-1] + rest, [*self.space.names, "satisfied", "undecided", "trials"], rows)
+        table = html_table(repr(self)[1:-1] + rest, [*self.space.names, "satisfied", "undecided", "trials"], rows)
+        if len(self.space) not in (1, 2) or not self.trials.any():
+            return table
+        return pictured(self.plot, repr(self)[1:-1], table)
 
 
 def _check_same(one: Observations, other: Observations) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.counts import data_frame, read_only
+from sateen.core.display import pictured
 from sateen.core.errors import PathError, UnknownVerdictError, nearest
 from sateen.core.reading import opened_table
 from sateen.core.registry import call_provider
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 
 File: TypeAlias = "str | PathLike[str] | TextIO"
 
-_SHOWN_TEXT: Final = 60  # characters of what is no number
+_SHOWN_TEXT: Final = 60  # characters of what is not a number
 _SHOWN_ROWS: Final = 4  # at each end of the table in a notebook
+_DRAWN_STATES: Final = 2000  # of the picture in a notebook
 _SHOWN_SPECIES: Final = 6  # in a repr
 _ABSORBED: Final = {"true": True, "false": False}  # as a CSV file says it
 
@@ -81,7 +83,7 @@ class Verdict(Enum):
 class Path:
     """A trajectory: jump times from 0, and the state that holds from each of them on.
 
-    `states` has a row for each time and a column for each species; for one species a plain sequence will do. Of jumps
+    `states` has a row for each time and a column for each species; for one species a plain sequence is enough. Of jumps
     at the same time the last one wins. `end` is how far the path is known, by default its last time; an `absorbed`
     path keeps its last state for ever. `values` are the parameters and constants it was made under.
 
@@ -168,6 +170,9 @@ class Path:
 
     __getitem__ = column
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.species)
+
     def to_csv(self, file: File) -> None:
         """Write the path as CSV that `from_csv` reads back as an equal path: comments, a header, and a row a jump."""
         stream = io.StringIO() if isinstance(file, str | PathLike) else file
@@ -232,7 +237,26 @@ class Path:
         ]
         if skipped > 1:
             rows.insert(_SHOWN_ROWS, [f"… {skipped} more …"])
-        return html_table(repr(self), ("time", *self.species), rows)
+        shown, words = self._thinned(_DRAWN_STATES), repr(self)
+        if shown is not self:
+            words += f"\ndrawn at {_DRAWN_STATES:,} of its {len(self):,} instants"
+        return pictured(shown.plot, words, html_table("", ("time", *self.species), rows))
+
+    def _thinned(self, most: int) -> Path:
+        """The path itself, or one of its states at evenly spread times where it has more than this many."""
+        if len(self) <= most:
+            return self
+        times = np.linspace(0.0, float(self.times[-1]), most)
+        rows = np.searchsorted(self.times, times, side="right") - 1
+        return Path(times, self.states[rows], self.species, self.end, self.absorbed, self.values)
+
+
+def before_jump(path: Path, number: int) -> Path:
+    """The path up to the jump of that number, from 1, which a cap of events keeps a counted run from judging."""
+    if len(path) <= number:
+        return path
+    end = math.nextafter(float(path.times[number]), 0.0)
+    return Path(path.times[:number], path.states[:number], path.species, end, values=path.values)
 
 
 def _numbers(given: npt.ArrayLike, what: str) -> FloatArray:

@@ -13,11 +13,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 from typing import Any, Final
 
 import numpy as np
 
+from sateen.core.display import paragraph, pictured
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Learner, Posterior, Prediction, Training, drawn_uniformly
@@ -199,8 +199,10 @@ class FullPosterior(ABC):
 
     def _repr_html_(self) -> str:
         ranked = ", ".join(f"{name} {share:.3g}" for name, share in self.importance().items())
-        lines = [repr(self), str(self.record), f"steepness by parameter: {ranked}" if ranked else ""]
-        return "<p>" + "<br>".join(escape(line) for line in lines if line) + "</p>"
+        words = f"{repr(self)[1:-1]}\n{self.record}" + (f"\nsteepness by parameter: {ranked}" if ranked else "")
+        if training_of(self) is None:
+            return pictured(self.plot, words) if len(self.space) in (1, 2) else paragraph(words)
+        return pictured(partial(call_provider, "plot posterior", self), words) if self.space.names else paragraph(words)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -312,7 +314,7 @@ def complete(posterior: Posterior) -> FullPosterior:
         return posterior
     if not isinstance(posterior, Posterior):
         raise InputError(
-            f"a posterior has `space` and `predict`, and a {type(posterior).__name__} has not; see st.learn"
+            f"a posterior has `space` and `predict`, and a {type(posterior).__name__} does not; see st.learn"
         )
     return CompletedPosterior(posterior)
 
@@ -363,20 +365,20 @@ def _accepts(function: Callable[..., object], option: str) -> bool:
 
 
 def check_level(level: float) -> None:
-    """Refuse what is no level."""
+    """Refuse what is not a level."""
     if not 0 < level < 1:
         raise InputError(f"level is a probability between 0 and 1, such as 0.95, not {level}")
 
 
 def check_draws(n: int) -> None:
-    """Refuse what is no number of draws."""
+    """Refuse what is not a number of draws."""
     if n < 1:
         raise InputError(f"the number of draws is a whole number from 1 up, not {n}")
 
 
-def credible(space: Space, level: float, kind: str) -> Claim:
+def credible(space: Space, level: float, kind: str, assuming: str = "") -> Claim:
     """The claim of a credible interval."""
-    return Claim("probability", "credible", level, drawn_uniformly(space), by=kind)
+    return Claim("probability", "credible", level, drawn_uniformly(space), by=kind, assuming=assuming)
 
 
 def beta_quantiles(mean: FloatArray, std: FloatArray, share: float | FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_
 import numpy as np
 
 from sateen.core.counts import read_only
+from sateen.core.display import paragraph, pictured
 from sateen.core.errors import InputError
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
@@ -18,8 +19,8 @@ from sateen.core.types import FloatArray
 if TYPE_CHECKING:
     from sateen.core.observations import Observations
 
-Target: TypeAlias = Literal["probability", "frequency", "mean error", "answer", "region", "regret"]
-Mode: TypeAlias = Literal["credible", "frequentist", "marginal", "pac", "sure"]
+Target: TypeAlias = Literal["probability", "frequency", "mean error", "answer", "region", "regret", "reward"]
+Mode: TypeAlias = Literal["credible", "frequentist", "asymptotic", "marginal", "pac", "sure"]
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 _SHOWN_ROWS: Final = 8  # of the table in a notebook
 
@@ -33,13 +34,14 @@ class Claim:
     average over calibrations and over θ; "pac" holds for all but a share 1 - `confidence` of calibrations. `level` is
     the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's,
     `runs` None where the points differ in them.
-    "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right. The target
-    "answer" is about no interval, but about the answer to the question `by`, believed under the prior `measure`.
+    "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right; "asymptotic"
+    says so only of many runs. The target "reward" is an expected reward at one θ. The target "answer" is about no
+    interval, but about the answer to the question `by`, believed under the prior `measure`.
 
     The target "region" says that the statement `by` holds at the parameters of `measure`, for a share `level` of them;
     the target "regret" says so of how much larger f may be than at the best point, which is at most `value`. A claim
     of mode "sure" was computed and holds for every parameter; one of mode "pac" with level 1 does too, but was tested.
-    `assuming` is what a claim rests on beside the data, such as declared monotonicity.
+    `assuming` is what a claim rests on besides the data, such as declared monotonicity.
 
     >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
     with probability 95 % over the calibration draw, the interval contains the true probability for at least 90 % of \
@@ -63,6 +65,8 @@ parameters drawn uniformly from the space (beta in [0, 1])
             raise InputError(f"a claim is {known}, not {self}")
         if (self.mode == "pac") != (self.confidence is not None):
             raise InputError(f"a claim has a confidence if and only if its mode is pac; this one is {self.mode}")
+        if (self.mode == "asymptotic" or self.target == "reward") and self.mode not in ("frequentist", "asymptotic"):
+            raise InputError(f"a claim about a reward is frequentist or asymptotic, not {self.mode}")
         if self.target == "answer" and self.mode != "credible":
             raise InputError(f"a claim about an answer is credible, not {self.mode}")
         if self.mode == "sure" and (self.target not in ("region", "regret", "probability") or self.level != 1.0):
@@ -91,9 +95,13 @@ parameters drawn uniformly from the space (beta in [0, 1])
             believer = f" of {self.by}" if self.by else ""
             belief = f"at each parameter the probability lies in the interval with probability {percent(self.level)}"
             return f"under the model{believer}, {belief}: a belief, which guarantees no coverage"
-        if self.mode == "frequentist":
-            contain = f"contain the true probability in at least {percent(self.level)} of cases"
-            return f"at the given parameter, {self.measure} {contain}"
+        if self.mode in ("frequentist", "asymptotic"):
+            object_ = "the expected reward" if self.target == "reward" else "the true probability"
+            if self.mode == "frequentist":
+                contain = f"contain {object_} in at least {percent(self.level)} of cases"
+                return f"at the given parameter, {self.measure} {contain}"
+            contain = f"contain {object_} in {percent(self.level)} of cases as the number of runs grows"
+            return f"at the given parameter, {self.measure} {contain}: an asymptotic claim, not one about these runs"
         object_ = "the true probability" if self.target == "probability" else self._frequency()
         contains = f"the interval contains {object_}"
         # What only the user can know: were they stopped by what was seen, nothing would be proven.
@@ -137,7 +145,7 @@ parameters drawn uniformly from the space (beta in [0, 1])
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Claim:
-        """The claim that `content` tells."""
+        """The claim that `content` describes."""
         return cls(**{name: value for name, value in content.items() if name != "sentence"})
 
 
@@ -201,9 +209,12 @@ class Prediction:
         return self.points.frame().assign(**{name: getattr(self, name) for name in _COLUMNS})
 
     def plot(self, ax: object = None) -> object:
-        """Draw the mean and the intervals over one parameter, or the mean over two as colours."""
-        if len(self.points.space) not in (1, 2):
-            raise InputError(f"a picture shows one or two parameters, and here vary {len(self.points.space)}")
+        """Draw the mean and the intervals over one parameter, the mean over two as colours, or over more a ranking.
+
+        The ranking has the points in the order of their means, whatever their parameters are.
+        """
+        if not self.points.space.names:
+            raise InputError("no parameter varies here, so there is nothing to draw")
         return call_provider("plot prediction", self, ax=ax)
 
     def __repr__(self) -> str:
@@ -216,8 +227,14 @@ class Prediction:
     def _repr_html_(self) -> str:
         top = slice(_SHOWN_ROWS)
         table = np.column_stack([self.points.theta[top], *(getattr(self, name)[top] for name in _COLUMNS)])
-        rows = [[f"{value:.6g}" for value in row] for row in table.tolist()]
-        return html_table(str(self.claim), (*self.points.space.names, *_COLUMNS), rows)
+        rows = [[f"{value:.4g}" for value in row] for row in table.tolist()]
+        numbers = html_table(str(self.claim), (*self.points.space.names, *_COLUMNS), rows)
+        if len(self) == 1:  # a picture of a single point would say less than its numbers
+            ends = f"{self.lower[0]:.4g} to {self.upper[0]:.4g}"
+            return paragraph(f"Mean {self.mean[0]:.4g}, {percent(self.level)} interval {ends}") + numbers
+        if not self.points.space.names or not len(self):
+            return numbers
+        return pictured(self.plot, repr(self)[1:-1], numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Record:
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any], arrays: Arrays) -> Record:
-        """The record that a file tells."""
+        """The record that a file describes."""
         seconds = math.nan if content["seconds"] is None else content["seconds"]
         words = {**content, "seconds": seconds, "notes": tuple(content["notes"])}
         return cls(**words, steps=arrays["steps"], values=arrays["values"])

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.counts import data_frame, read_only
+from sateen.core.counts import data_frame, is_frame, read_only
 from sateen.core.errors import SpaceError, nearest
-from sateen.core.interrupts import deferring_interrupts
+from sateen.core.sobol import latin_cube, sobol_cube
 from sateen.core.text import html_table, number_text
 from sateen.core.types import FloatArray, Rows
 
@@ -84,8 +84,9 @@ class Range:
 class Space:
     """A box of parameters: a Range, or `(low, high)`, for each that varies; a number for each that is fixed.
 
-    Names that are no identifiers come in a mapping: `Space({"k 1": (0, 1)}, beta=(0, 2))`. The varying names, in order,
-    are the columns of every table of points; two spaces are equal if those, their ranges and the fixed values are.
+    Names that are not identifiers come in a mapping: `Space({"k 1": (0, 1)}, beta=(0, 2))`. The varying names, in
+    order, are the columns of every table of points; two spaces are equal if those, their ranges and the fixed values
+    are.
 
     >>> space = Space(beta=(0.005, 0.3), gamma=Range(0.005, 0.2, scale="log"), k=0.05)
     >>> space.names, dict(space.fixed), space.dimension
@@ -131,6 +132,14 @@ class Space:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __getitem__(self, name: str) -> Range | float:
+        """The range of a parameter, or its fixed value."""
+        self._check_names([name, *self.names], dict(self.parameters))
+        return dict(self.parameters)[name]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict(self.parameters))
+
     def uniform(self, n: int, *, seed: Seed) -> Points:
         """`n` independent points, uniform on the scale of each range."""
         count, generator = _drawn(n, seed, "uniform")
@@ -138,20 +147,12 @@ class Space:
 
     def sobol(self, n: int, *, seed: Seed) -> Points:
         """The first `n` points of a scrambled Sobol sequence: more even than chance, most so for a power of 2."""
-        from scipy.stats import qmc
-
-        count, generator = _drawn(n, seed, "sobol")
-        with deferring_interrupts():  # scipy swallows one that comes while it loads its tables
-            sequence = qmc.Sobol(len(self), rng=generator)
-        cube = sequence.random_base2((count - 1).bit_length())
-        return Points(self.from_unit(2 * cube[:count] - 1), self, "sobol")
+        cube = sobol_cube(len(self), *_drawn(n, seed, "sobol"))
+        return Points(self.from_unit(2 * cube - 1), self, "sobol")
 
     def latin(self, n: int, *, seed: Seed) -> Points:
         """A Latin hypercube: cut any axis into `n` equal parts of its scale, and each part holds one point."""
-        from scipy.stats import qmc
-
-        count, generator = _drawn(n, seed, "latin")
-        cube = qmc.LatinHypercube(len(self), rng=generator).random(count)
+        cube = latin_cube(len(self), *_drawn(n, seed, "latin"))
         return Points(self.from_unit(2 * cube - 1), self, "latin")
 
     def grid(self, n: int | Mapping[str, int]) -> Points:
@@ -324,12 +325,12 @@ class Points:
 
 
 def _columns(given: Any, space: Space) -> tuple[dict[str, Any], int]:
-    """What was given as columns by name, and how many rows it has if no column tells."""
+    """What was given as columns by name, and how many rows it has if no column says."""
     if isinstance(given, Points):
         return {**given.space.fixed, **dict(zip(given.space.names, given.theta.T, strict=True))}, len(given)
     if isinstance(given, Mapping):
         return dict(given), 1
-    if hasattr(given, "columns") and hasattr(given, "to_numpy"):
+    if is_frame(given):
         return {name: given[name] for name in given.columns}, len(given)
     if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
         for index, row in enumerate(given):
@@ -384,7 +385,7 @@ def _whole(number: object, what: str, least: int) -> int:
 
 def _drawn(n: int, seed: Seed, design: str) -> tuple[int, np.random.Generator]:
     count = _whole(n, f"the number of points of {design}", least=1)
-    if isinstance(seed, np.random.SeedSequence):  # its numbers, not itself: scipy would spawn from it and change it
+    if isinstance(seed, np.random.SeedSequence):  # its numbers, not itself: designs spawn from it and change it
         return count, np.random.default_rng(seed.generate_state(4))
     return count, np.random.default_rng(_whole(seed, f"the seed of {design}", least=0))
 

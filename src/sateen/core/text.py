@@ -26,7 +26,7 @@ def number_text(value: float) -> str:
 
 
 def finite(value: object) -> float | None:
-    """The number that a value is; None where it is no number, or not a finite one.
+    """The number that a value is; None where it is not a number, or not a finite one.
 
     >>> finite(3), finite(10**400), finite("3")
     (3.0, None, None)
@@ -101,10 +101,11 @@ def duration_text(seconds: float) -> str:
 
 
 def html_table(caption: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table as notebooks show it; without a header where that is empty."""
+    """A table as notebooks show it, to be scrolled where it is too wide; without a header where that is empty."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><caption>{escape(caption)}</caption>{head and f'<tr>{head}</tr>'}{body}</table>"
+    title = f"<caption>{escape(caption)}</caption>"
+    return f"<div style='overflow-x:auto'><table>{title}{head and f'<tr>{head}</tr>'}{body}</table></div>"
 
 
 @dataclass(frozen=True, slots=True)

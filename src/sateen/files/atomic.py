@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from sateen.core.errors import InputError
 from sateen.core.types import File
 
-_SHOWN_NAME: Final = 40  # characters of a name that its temporary file bears, for names have a greatest length
+_SHOWN_NAME: Final = 40  # characters of a name that its temporary file has, for the length of names is limited
 # A new file: were there one of this name, or a link, opening would fail.
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 

@@ -28,12 +28,12 @@ from sateen.files.plain import parse_json
 
 _METADATA: Final = "__metadata__"  # where a safetensors header keeps words
 _WORDS: Final = {"kind", "format", "sateen", "content", "checksum"}
-_PREFIX: Final = 8  # bytes before the header, which tell its length
+_PREFIX: Final = 8  # bytes before the header, which give its length
 MOST_FILE: Final = 2**32  # bytes
 _MOST_HEADER: Final = 2**24  # bytes; JSON takes some twenty times as much memory when it is read
 _DEEPEST: Final = 100  # lists and objects inside each other
 _LAST_FORMAT: Final = 10**9 - 1
-_SNIFFED: Final = 512  # bytes at the start of a foreign file, which tell what it is
+_SNIFFED: Final = 512  # bytes at the start of a foreign file, which show what it is
 _SHOWN: Final = 40  # characters of a foreign word
 
 _REMEDY: Final = "restore it from a copy, or make it again"
@@ -64,7 +64,7 @@ def write_container(file: File, kind: str, format_number: int, content: Mapping[
     header = _written(json.loads(stored[_PREFIX:start]))
     if len(header) > _MOST_HEADER:
         many = f"{len(header):,} bytes, and {_MOST_HEADER:,} is the most"
-        raise InputError(f"cannot write {file}: its words take {many}; put what is long into arrays")
+        raise InputError(f"cannot write {file}: its text takes {many}; put long values into arrays")
     try:
         with replacing(file) as stream:
             stream.write(len(header).to_bytes(_PREFIX, "little") + header)
@@ -88,7 +88,7 @@ def read_container(
             older = isinstance(words, dict) and {"kind", "version", "sateen"} <= words.keys()
             raise InputError(f"{file} {_OLDER if older else _STRANGER}")
         if strange := [word for word, text in words.items() if not isinstance(text, str)]:
-            raise damaged(file, f"its {_short(strange[0])} is no text")
+            raise damaged(file, f"its {_short(strange[0])} is not text")
         kind, number = words["kind"], _whole(words["format"], file)
         if formats is not None and kind not in formats:
             only = f"only {_list(tuple(formats))} can be read here"
@@ -116,7 +116,7 @@ def _tensor(name: str, array: Array) -> Array:
     given = np.asarray(array)
     if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
         remedy = "give booleans, or whole or floating numbers of at most 64 bits"
-        raise InputError(f"the array {name} is of type {given.dtype}, which the file does not keep; {remedy}")
+        raise InputError(f"the array {name} is of type {given.dtype}, which the file cannot hold; {remedy}")
     return little_endian(given)
 
 
@@ -133,7 +133,7 @@ def _plain(value: object, where: str, depth: int = 0) -> object:
     if isinstance(value, list | tuple):
         return [_plain(each, f"{where}[{index}]", depth + 1) for index, each in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{where} is {value}, which JSON cannot say; write it as text, or into an array")
+        raise InputError(f"{where} is {value}, which JSON cannot represent; write it as text, or into an array")
     if value is None or isinstance(value, str | bool | float) or (isinstance(value, int) and -(2**63) <= value < 2**64):
         return value
     what = "a whole number beyond 64 bits" if isinstance(value, int) else f"of type {type(value).__name__}"
@@ -173,12 +173,12 @@ def _foreign(start: bytes, kinds: tuple[str, ...]) -> str:
     if _MARKUP.match(start):
         return "is a web page, not the file itself; download it again"
     if start.isascii() and all(mark.isprintable() or mark.isspace() for mark in start.decode()):
-        return "is text, and no safetensors file; give one that sateen saved"
-    return "is no safetensors file, or only a part of one; give one that sateen saved"
+        return "is text, not a safetensors file; give one that sateen saved"
+    return "is not a safetensors file, or only a part of one; give one that sateen saved"
 
 
 def _arrays(stream: BinaryIO, file: File, raw: bytes, header: Content) -> dict[str, Array]:
-    """The tensors behind the header; no more is read than the header tells of."""
+    """The tensors behind the header; no more is read than the header declares."""
     from safetensors.numpy import load
 
     size = os.fstat(stream.fileno()).st_size
@@ -186,7 +186,7 @@ def _arrays(stream: BinaryIO, file: File, raw: bytes, header: Content) -> dict[s
         ends = [int(entry["data_offsets"][1]) for name, entry in header.items() if name != _METADATA]
         whole = _PREFIX + len(raw) + max(ends, default=0)
         if size != whole:
-            raise damaged(file, f"it has {size:,} bytes, and its header tells of {whole:,}")
+            raise damaged(file, f"it has {size:,} bytes, and its header declares {whole:,}")
         if header[_METADATA].keys() != _WORDS or _written(header) != raw:
             raise damaged(file, "its header was changed, or written by another program")
         arrays = load(len(raw).to_bytes(_PREFIX, "little") + raw + stream.read())

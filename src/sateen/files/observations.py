@@ -29,8 +29,8 @@ FORMAT: Final = 2
 _MARK: Final = "sateen observations"
 _COUNTS: Final = ("satisfied", "undecided", "trials")
 _ARRAYS: Final = ("theta", *_COUNTS, "origin")
-_Parameter: TypeAlias = "tuple[str, float | tuple[float, float, Scale]]"
-_SHOWN: Final = 40  # characters of a value that is no number
+Parameter: TypeAlias = tuple[str, float | tuple[float, float, Scale]]
+_SHOWN: Final = 40  # characters of a value that is not a number
 _COMMENTS: Final = "restore the file, or delete the lines that begin with # and give the space"
 _BECAUSE: Final = "undecided: "  # begins the name of a column of runs that are undecided for one reason
 
@@ -38,7 +38,7 @@ _BECAUSE: Final = "undecided: "  # begins the name of a column of runs that are 
 class _Known(TypedDict):
     """Everything of observations but the columns."""
 
-    space: list[_Parameter]
+    space: list[Parameter]
     design: str
     relevant: list[str]
     reasons: list[str]
@@ -64,10 +64,7 @@ def load(file: File) -> Observations:
 def observations_content(observations: Observations) -> dict[str, object]:
     """Everything but the columns, as JSON has it."""
     return {
-        "space": [
-            [name, [value.low, value.high, value.scale] if isinstance(value, Range) else value]
-            for name, value in observations.space.parameters
-        ],
+        "space": parameters_of(observations.space),
         "design": observations.points.design,
         "relevant": list(observations.relevant),
         "reasons": list(observations.reasons),
@@ -87,7 +84,7 @@ def observations_arrays(observations: Observations) -> dict[str, Array]:
 def observations_from(content: Content, arrays: Arrays, space: Space | None = None) -> Observations:
     """The observations with this content and these columns; none of their parts is believed unchecked."""
     known = converted(content, _Known)
-    chosen = space or _space(known["space"])
+    chosen = space or space_of(known["space"])
     rows, reasons = len(arrays["satisfied"]), known["reasons"]
     shapes = {"theta": (rows, len(chosen)), **dict.fromkeys(_COUNTS, (rows,)), "origin": (rows, 2)}
     for name, shape in {**shapes, "reasons": (len(reasons), rows)}.items():
@@ -105,13 +102,22 @@ def observations_from(content: Content, arrays: Arrays, space: Space | None = No
 
 
 def check_array(name: str, array: Array, shape: tuple[int, ...], kind: type[np.generic]) -> None:
-    """Refuse an array in a file that has not just this shape and type, before anything is made of it."""
+    """Refuse an array in a file that does not have exactly this shape and type, before anything is made of it."""
     if array.shape != shape or array.dtype != kind:
         told = f"{array.dtype} of the shape {array.shape}"
         raise InputError(f"{name} is {told}, and should be {np.dtype(kind)} of the shape {shape}")
 
 
-def _space(parameters: list[_Parameter]) -> Space:
+def parameters_of(space: Space) -> list[list[object]]:
+    """The parameters of a space as JSON has them."""
+    return [
+        [name, [value.low, value.high, value.scale] if isinstance(value, Range) else value]
+        for name, value in space.parameters
+    ]
+
+
+def space_of(parameters: list[Parameter]) -> Space:
+    """The space with these parameters."""
     return Space({name: Range(*value) if isinstance(value, tuple) else value for name, value in parameters})
 
 
@@ -159,12 +165,12 @@ def _read(stream: TextIO, space: Space | None) -> Observations:
     known = _known(table.comments)
     if space is None:
         if known is None:
-            raise InputError("the file does not tell its space", argument="space", remedy="pass {space=Space(...)}")
-        space = _space(known["space"])
+            raise InputError("the file does not state its space", argument="space", remedy="pass {space=Space(...)}")
+        space = space_of(known["space"])
     _check_names(space.names)
     if missing := [name for name in (*space.names, "satisfied", "trials") if name not in table.names]:
         raise InputError(
-            f"there is no column {names_text(missing[:1])}; the columns are {names_text(table.names) or 'not there'}"
+            f"there is no column {names_text(missing[:1])}; the columns are {names_text(table.names) or 'missing'}"
         )
     arrays = _columns(table, dict(space.parameters))
     length = len(arrays["satisfied"])
@@ -194,7 +200,7 @@ def _columns(table: CsvTable, parameters: Mapping[str, object]) -> dict[str, Arr
 
 
 class _Comments(_Known):
-    """What the comments before a table tell."""
+    """What the comments before a table say."""
 
     seed: int | None
 
@@ -223,7 +229,7 @@ def _real(text: str, line: int, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"line {line}, column {name}: {text[:_SHOWN]!r} is no number") from None
+        raise InputError(f"line {line}, column {name}: {text[:_SHOWN]!r} is not a number") from None
 
 
 def _whole(text: str, line: int, name: str) -> int:
@@ -233,5 +239,5 @@ def _whole(text: str, line: int, name: str) -> int:
             raise ValueError
         return int(value)
     except (ValueError, OverflowError):
-        message = f"line {line}, column {name}: {text[:_SHOWN]!r} is no whole number, or too large"
+        message = f"line {line}, column {name}: {text[:_SHOWN]!r} is not a whole number, or is too large"
         raise InputError(message) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ _MOST_LISTS: Final = 10**6  # lists and objects; one of a few bytes takes up to 
 _MOST_DIGITS: Final = 300  # of a whole number, so that each is a floating number too
 _DEEPEST: Final = 200  # lists and objects inside each other
 _ALIKE: Final = bytes.maketrans(b"{}", b"[]")
-_OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))  # bytes that are no brackets
+_OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))  # bytes that are not brackets
 _TEXT: Final = re.compile(rb'"[^"]*"')
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # a half of a character beyond the first 65,536
 # What objects raise whose parts do not fit each other, although each is of the right type.
@@ -60,6 +61,15 @@ def converted(content: object, kind: type[_Kind]) -> _Kind:
         raise InputError("a number in it is too large") from None
 
 
+def expanded(content: bytes, most: int) -> bytes:
+    """What was compressed, which may be this many bytes."""
+    expander = zlib.decompressobj()
+    data = expander.decompress(content, most)
+    if not expander.eof or expander.unused_data:
+        raise ValueError(f"a row is cut short, or has more than {most:,} bytes")
+    return data
+
+
 def fault_text(error: Exception) -> str:
     """One of the FAULTS in words."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -67,7 +77,7 @@ def fault_text(error: Exception) -> str:
 
 def _no_constant(name: str) -> float:
     """Python would read NaN and Infinity, which are no JSON."""
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _real(digits: str) -> float:

@@ -29,7 +29,7 @@ Value: TypeAlias = Any  # a numpy scalar, or an array of them
 Values: TypeAlias = Mapping[Any, Value]  # by name, or by (name, lag) where a value is delayed
 Spelling: TypeAlias = "Callable[[Name | Delayed], str]"  # how the engine spells a name in source
 
-FUNCTIONS: Final = ("min", "max", "abs", "exp", "log", "sqrt", "floor", "ceil")
+FUNCTIONS: Final = ("min", "max", "abs", "exp", "log", "sqrt", "floor", "ceil", "sin", "cos")
 COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
 LARGEST_WHOLE: Final = 2**53  # whole numbers beyond are not exact
 RESERVED: Final = frozenset({*FUNCTIONS, "if", "and", "or", "not", "true", "false", "inf"})
@@ -160,6 +160,8 @@ class Name(Expression):
         return spell(self)
 
     def text(self, reserved: frozenset[str] = RESERVED) -> str:
+        if amount := concentrated(self.name):
+            return f"[{Name(amount).text(reserved)}]"
         plain = _PLAIN_NAME.fullmatch(self.name) and self.name not in reserved
         return self.name if plain else f"`{self.name}`"
 
@@ -269,12 +271,17 @@ def _whole_power(exponent: Expression) -> int | None:
 
 
 def _product(base: Value, power: int) -> Value:
-    """A whole power, to the bit as numba computes it."""
+    """A whole power, to the bit as kernels compute it."""
     result = np.ones_like(base)
     while power:
         result = result * base if power & 1 else result
         base, power = base * base, power >> 1
     return result
+
+
+def concentrated(name: str) -> str:
+    """The species whose concentration a name says: `S` of `[S]`; empty for any other name."""
+    return name[1:-1] if name[:1] == "[" and name[-1:] == "]" else ""
 
 
 def number(value: float) -> Expression:

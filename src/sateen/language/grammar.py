@@ -49,12 +49,15 @@ ARITHMETIC: Final = r"""
     ?product: unary | product "*" unary -> times | product "/" unary -> over
     ?unary: power | "-" unary -> negative
     ?power: atom | atom _POWER unary -> raised
-    ?atom: number | name | "(" sum ")" | call | choice
+    ?atom: number | name | concentration | "(" sum ")" | call | choice
     number: NUMBER
     name: NAME | QUOTED
+    concentration: LSQB NAME RSQB | LSQB QUOTED RSQB
     call: FUNCTION "(" sum ("," sum)* ")"
     choice: _IF "(" condition "," sum "," sum ")"
 
+    LSQB: "["
+    RSQB: "]"
     PLUS: "+"
     MINUS: "-"
     COMPARISON: "<=" | ">=" | "==" | "!=" | "<" | ">" | "="
@@ -65,12 +68,12 @@ ARITHMETIC: Final = r"""
     _IF.3: /if\b/
     TRUE.3: /true\b/
     FALSE.3: /false\b/
-    FUNCTION.3: /(?:FUNCTIONS)\b/
+    FUNCTION.3: /(?:FUNCTIONS)\b|(?:sin|cos)(?=\s*\()/
     NUMBER: /(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
     NAME: /[^\W\d]\w*/
     QUOTED: /`[^`\n]*`/
     %ignore /\s+/
-""".replace("FUNCTIONS)", "|".join(FUNCTIONS) + ")")
+""".replace("FUNCTIONS)", "|".join(name for name in FUNCTIONS if name not in ("sin", "cos")) + ")")
 
 
 class Mistake(Exception):
@@ -152,6 +155,9 @@ class Builder(TreeBuilder[Expression]):
             raise Mistake(f"{_short(text)}: names do not begin with two underscores", position, "choose another name")
         return Name(legible(text, position))
 
+    def concentration(self, _opening: Token, token: Token, _closing: Token) -> Name:
+        return Name(f"[{self.name(token).name}]")
+
     def truth(self, token: Token) -> Expression:
         return Boolean(token.type == "TRUE")
 
@@ -226,7 +232,7 @@ class Language:
 
 
 def refuse_oversized(text: str, error: type[TextError], noun: str, most: int) -> None:
-    """Refuses what is no text, or has too many characters to be read."""
+    """Refuses what is not text, or has too many characters to be read."""
     if not isinstance(text, str):
         raise error(f"{noun} is written as text, not as {type(text).__name__}")
     if len(text) > most:

@@ -72,12 +72,26 @@ _HALF: Final = Typed(Number(0.5), "double")
 
 
 @dataclass(frozen=True, slots=True)
+class Earned:
+    """What a structure of rewards pays: in a state per unit of time, and with its transitions' rewards included.
+
+    A transition's reward is earned at the rate of the transition: the expected reward is the same as if it were paid
+    when the transition fires. `name` may be "".
+    """
+
+    name: str
+    state: Typed
+    rate: Typed
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What a model that was read lets properties speak of.
 
     `names` are its variables, constants and formulas, `labels` its conditions by name. `values` are the constants that
     are known; `open` are those that the model itself does not need and that are not, with their kinds and, where they
     have one, their definitions, each after those it reads. `initial` says that the model is in its initial state.
+    `rewards` are its structures of rewards, in their order.
     """
 
     names: Mapping[str, Typed]
@@ -85,6 +99,7 @@ class Scope:
     values: Mapping[str, float]
     open: Mapping[str, tuple[Kind, Expression | None]]
     initial: Expression
+    rewards: tuple[Earned, ...] = ()
 
 
 def typed(term: Term, lookup: Callable[[Term], Typed]) -> Typed:
@@ -219,7 +234,7 @@ def _joined(symbol: str, operands: Sequence[Typed]) -> Typed:
 def _negation(condition: Typed) -> Typed:
     """The opposite; of a boolean variable, that it is 0, and of an equality, the inequality.
 
-    The opposite of an order such as < is left as `not`, for both are false of what is no number.
+    The opposite of an order such as < is left as `not`, for both are false of what is not a number.
     """
     if condition.bit is not None:
         return replace(condition, expression=Operation("==", (condition.bit, _ZERO.expression)), bit=None)

@@ -1,28 +1,39 @@
-"""Properties in the PRISM language (CSL) as formulas: `P=? [ F<=T "full" ]`.
+"""Properties in the PRISM language (CSL) as formulas and rewards: `P=? [ F<=T "full" ]`, `R=? [ C<=T ]`.
 
-A file has constants, labels and properties. What a property asks beyond the probability of a path formula is refused by
-name, and so is one whose constants have no value; the other properties of the file are read all the same. `X φ` has no
-place in continuous time. Bounds of time are closed here: under `F<T` and `F<=T` the probability is the same, for a jump
-at the very time T has probability 0.
+A file has constants, labels and properties. What a property asks beyond the probability of a path formula, or an
+expected reward, is refused by name, and so is one whose constants have no value. The other properties of the file are
+read all the same, and a warning says which are not.
+
+`X φ` has no place in continuous time. Bounds of time are closed here: under `F<T` and `F<=T` the probability is the
+same, for a jump at the very time T has probability 0.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Final, Protocol
 
-from sateen.core.errors import FormulaError, InputError, nearest
+from sateen.core.errors import FormulaError, InputError, SateenWarning, nearest
+from sateen.core.printable import printable
 from sateen.core.text import number_text, shown
-from sateen.language.expression import Boolean, Expression, Operation, number
+from sateen.language.expression import Boolean, Expression, Operation, joined_parts, number
 from sateen.language.grammar import MAX_DEPTH, Mistake, depth_of, pointed
 from sateen.language.prism_syntax import Defined, Kind, Term
-from sateen.language.prism_types import Scope, Typed, check_kind, closed_value, given_value, typed, unknown_name
-from sateen.logic.csl_text import Item, items, parse_definition, parse_question, refused_operator
+from sateen.language.prism_types import (
+    Earned,
+    Scope,
+    Typed,
+    check_kind,
+    closed_value,
+    given_value,
+    typed,
+    unknown_name,
+)
+from sateen.logic.csl_text import Item, Question, items, parse_definition, parse_question, refused_operator
 from sateen.logic.formula import (
     ALWAYS,
     And,
@@ -39,45 +50,10 @@ from sateen.logic.formula import (
     Truth,
     Until,
 )
+from sateen.logic.properties import Properties, Property
+from sateen.logic.rewards import Reward
 
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A path formula of which the probability is asked, or compared: `comparison` is None, or one of < <= > >=."""
-
-    name: str
-    formula: Formula
-    comparison: str | None = None
-    bound: float | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Properties(Mapping[str, Property]):
-    """The properties of a file by name; one without a name is called property_1, by its place among them.
-
-    Iterating gives those in `read`. `refused` are the errors of the others; asking for one of them raises it.
-    """
-
-    read: Mapping[str, Property]
-    refused: Mapping[str, FormulaError]
-
-    def __getitem__(self, name: str) -> Property:
-        if name in self.refused:
-            raise copy(self.refused[name])
-        if name not in self.read:
-            known = [*self.read, *self.refused]
-            hint = nearest(name, known) or f"there are {', '.join(known[:10])}{', ...' if known[10:] else ''}"
-            raise KeyError(f"no property {name}; {hint}")
-        return self.read[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.read
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.read)
-
-    def __len__(self) -> int:
-        return len(self.read)
+_MOST_LISTED: Final = 20  # of the properties that cannot be asked
 
 
 class HasScope(Protocol):
@@ -91,17 +67,23 @@ class HasScope(Protocol):
 def read_properties(text: str, model: HasScope, *, constants: Mapping[str, object] | None = None) -> Properties:
     """The properties in a file, about a model that `read_prism` read; `constants` gives values to those without one.
 
+    A SateenWarning lists those that are not supported, each with its line and the reason.
+
     >>> from sateen.model.prism import read_prism
-    >>> light = read_prism("ctmc module light on : bool; [] !on -> 2 : (on'=true); endmodule")
-    >>> text = 'const double T; "soon": P>=0.9 [ F<=T on ]; "often": S=? [ on ];'
+    >>> light = read_prism('''
+    ...     ctmc
+    ...     module light on : bool; [] !on -> 2 : (on'=true); endmodule
+    ...     rewards "energy" on : 60; endrewards
+    ... ''')
+    >>> text = 'const double T; "soon": P>=0.9 [ F<=T on ]; "used": R{"energy"}=? [ C<=T ];'
     >>> properties = read_properties(text, light, constants={"T": 3})
     >>> properties["soon"].formula, properties["soon"].comparison, properties["soon"].bound
     (stl('F[0, 3] on == 1'), '>=', 0.9)
-    >>> properties.refused["often"].message
-    'the steady-state operator S is not supported'
+    >>> print(properties["used"].formula)
+    R{"energy"}[C<=3] of if(on == 1, 60, 0)
     """
     reader = _Reader(text, model.scope, dict(constants or {}))
-    read: dict[str, Property] = {}
+    read: dict[str, Property[Any]] = {}
     refused: dict[str, FormulaError] = {}
     asked: list[Item] = []
     for item in items(text):
@@ -115,9 +97,15 @@ def read_properties(text: str, model: HasScope, *, constants: Mapping[str, objec
         if name in read or name in refused:
             raise FormulaError(f"two properties are called {name}", text, item.start, "give one of them another name")
         try:
-            read[name] = reader.property(name, item)
+            read[name] = Property(name, *reader.property(item))
         except FormulaError as error:
             refused[name] = error
+    if refused:
+        lines = [f"line {error.line}, {name}: {error.message}" for name, error in refused.items()]
+        if len(lines) > _MOST_LISTED:
+            lines = [*lines[:_MOST_LISTED], f"and {len(lines) - _MOST_LISTED:,} more, in `refused`"]
+        message = f"{len(refused)} of {len(asked)} properties cannot be asked:"
+        warnings.warn(printable("\n  ".join([message, *lines])), SateenWarning, stacklevel=2)
     return Properties(MappingProxyType(read), MappingProxyType(refused))
 
 
@@ -182,19 +170,79 @@ class _Reader:
                 was = number_text(self.scope.values[name])
                 raise InputError(f"the constant {name} is {shown(constant)} here, but the model was read with {was}")
 
-    def property(self, name: str, item: Item) -> Property:
-        """The property that an item asks about; FormulaError if it is none of those supported."""
+    def property(self, item: Item) -> tuple[Formula | Reward, str | None, float | None]:
+        """What an item asks, and what it compares with which bound; FormulaError if that is not supported."""
         with pointed(self.text, FormulaError, item.start):
             if refusal := refused_operator(item):
                 raise refusal
-            path, comparison, limit = parse_question(item)
+            question = parse_question(item)
+            self._check_filter(question)
+            asked = self._path(question) if question.operator == "P" else self._reward(question)
             bound: float | None = None
-            if limit is not None and not 0 <= (bound := self._number(limit, "the bound of P")) <= 1:
-                raise Mistake(f"a probability is between 0 and 1, not {bound:g}", limit.position)
-            root = self._node(path)
-            if depth_of(root, lambda node: node.children) > MAX_DEPTH:
-                raise Mistake(f"more than {MAX_DEPTH} levels of operators", path.position)
-        return Property(name, Formula(root), comparison, bound)
+            if (limit := question.bound) is not None:
+                bound = self._number(limit, f"the bound of {question.operator}")
+                if question.operator == "P" and not 0 <= bound <= 1:
+                    raise Mistake(f"a probability is between 0 and 1, not {bound:g}", limit.position)
+                if bound < 0:
+                    raise Mistake(f"a reward is never negative, and this is {bound:g}", limit.position)
+        return asked, question.comparison, bound
+
+    def _path(self, question: Question) -> Formula:
+        root = self._node(question.path)
+        if depth_of(root, lambda node: node.children) > MAX_DEPTH:
+            raise Mistake(f"more than {MAX_DEPTH} levels of operators", question.path.position)
+        return Formula(root)
+
+    def _reward(self, question: Question) -> Reward:
+        """What is earned: C<=t, I=t or F φ."""
+        earned, path = self._earned(question), question.path
+        if path.symbol == "F" and not path.operands[1:]:
+            goal = self._present(path.operands[0])
+            return Reward(self._rate(earned.rate, path), "F", goal=goal, name=earned.name)
+        if path.symbol not in ("C", "I"):
+            message = "rewards are asked for by C<=t, C, I=t or F"
+            raise Mistake(message, path.position, "this is another path, for which sateen has no rewards")
+        times = [self._number(time, "the time") for time in path.operands]
+        if times and times[0] < 0:
+            raise Mistake(f"the time is {times[0]:g}", path.operands[0].position, "times count from 0 up")
+        if path.symbol == "C":
+            until = times[0] if times else math.inf
+            return Reward(self._rate(earned.rate, path), "C", until, name=earned.name)
+        return Reward(self._rate(earned.state, path), "I", times[0], name=earned.name)
+
+    def _rate(self, rate: Typed, term: Term) -> Expression:
+        return self._closed(rate.number, term)
+
+    def _earned(self, question: Question) -> Earned:
+        """The rewards that a question is about; without a name or a number, the first ones."""
+        rewards, which = self.scope.rewards, question.structure
+        if not rewards:
+            remedy = 'a model in the PRISM language has them in  rewards "name" ... endrewards'
+            raise Mistake("the model has no rewards", question.path.position, remedy)
+        if which is None:
+            return rewards[0]
+        if which.symbol == "label":
+            for each in rewards:
+                if each.name == which.text:
+                    return each
+            names = [each.name for each in rewards if each.name]
+            hint = nearest(which.text, names) or f"it has {', '.join(names) or 'none with a name'}"
+            raise Mistake(f'the model has no rewards "{which.text}"', which.position, hint)
+        place = self._number(which, "the number of the rewards")
+        if place not in range(1, len(rewards) + 1):
+            raise Mistake(f"the model has no rewards {place:g}", which.position, f"they count from 1 to {len(rewards)}")
+        return rewards[int(place) - 1]
+
+    def _check_filter(self, question: Question) -> None:
+        """Refuses a filter unless it asks for the value in the initial state."""
+        asked = question.filter
+        if asked is None:
+            return
+        initial = set(joined_parts("and", self.scope.initial))
+        if asked.states is None or initial != set(joined_parts("and", self._present(asked.states))):
+            where = asked.position if asked.states is None else asked.states.position
+            message = f"this filter({asked.operator}, ...) is about other states than the initial one"
+            raise Mistake(message, where, 'runs begin in the initial state: write "init"')
 
     def _given(self, name: str, kind: Kind) -> float:
         try:
@@ -249,6 +297,10 @@ class _Reader:
             raise Mistake("this is a number, not a property", term.position, "compare it with something")
         return made
 
+    def _present(self, term: Term) -> Expression:
+        """The expression of a condition on the present state."""
+        return self._closed(self._condition(term).expression, term)
+
     def _number(self, term: Term, purpose: str) -> float:
         made = typed(term, self._lookup)
         if made.kind == "bool":
@@ -283,7 +335,7 @@ class _Reader:
             case "=>" | "<=>":
                 left, right = map(self._node, term.operands)
                 return Implies(left, right) if term.symbol == "=>" else Iff(left, right)
-        return _nodes(self._closed(self._condition(term).expression, term))
+        return _nodes(self._present(term))
 
     def _closed(self, expression: Expression, term: Term) -> Expression:
         """An expression with values in the place of what the model left open."""

@@ -19,9 +19,10 @@ from sateen.language.prism_syntax import EXPRESSIONS, Defined, Term, TermBuilder
 
 _MAX_CHARACTERS: Final = 200_000
 _MOST_ITEMS: Final = 1_000
+_Comparison: TypeAlias = tuple[str | None, Term | None]
 _TOKENS: Final = re.compile(r'"[^"\n]*"|[A-Za-z_]\w*|\S')
 _NAMED: Final = re.compile(r'\s*"([A-Za-z_]\w*)"\s*:')
-_Question: TypeAlias = tuple[Term, str | None, Term | None]
+_FILTERED: Final = re.compile(r'(?:"[A-Za-z_]\w*"\s*:)?\s*filter\b')
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,33 @@ class Item:
     start: int
 
 
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`filter(operator, property, states)`; without states it is about all of them."""
+
+    operator: str
+    states: Term | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a property asks: P of a path, or R of what is earned, and perhaps how it compares with a bound.
+
+    What is earned is a path F φ, or a Term with the symbol C or I on the time that is given. `structure` says which
+    rewards: by their label, or by a number that counts from 1.
+    """
+
+    operator: str
+    path: Term
+    comparison: str | None = None
+    bound: Term | None = None
+    structure: Term | None = None
+    filter: Filter | None = None
+
+
 def items(text: str) -> Iterator[Item]:
-    """The parts of a file, in order. Properties end with ;, or with ] where another part begins after it."""
+    """The parts of a file, in order. Properties end with ;, or with ] or a filter's ) where another part follows."""
     if not isinstance(text, str):
         raise FormulaError(f"properties are written as text, not as {type(text).__name__}")
     if len(text) > _MAX_CHARACTERS:
@@ -57,7 +83,8 @@ def items(text: str) -> Iterator[Item]:
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start, depth, last = -1, 0, ""
     for token in _TOKENS.finditer(text):
-        if start >= 0 and depth == 0 and last == "]" and re.match(r'["A-Za-z_]', token[0]):
+        ends = last == "]" or (last == ")" and _FILTERED.match(text, max(start, 0)) is not None)
+        if start >= 0 and depth == 0 and ends and re.match(r'["A-Za-z_]', token[0]):
             yield start, token.start()
             start = -1
         if token[0] == ";":
@@ -73,20 +100,25 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def refused_operator(item: Item) -> Mistake | None:
-    """What to say of a property that asks for something else than a probability."""
+    """What to say of a property that asks for something else than a probability or an expected reward."""
     for pattern, message, remedy in _REFUSED:
         if match := re.match(rf"\s*({pattern})", item.text):
             return Mistake(message.format(match[1]), match.start(1), remedy)
     return None
 
 
-_PATHS: Final = "sateen computes probabilities of paths from the initial state: P=? [ ... ]"
+# Of one state alone, each of these is the value there; of a property with a bound, whether it holds there.
+_OF_VALUES: Final = ("state", "first", "min", "max", "sum", "+", "avg")
+_OF_TRUTHS: Final = ("state", "first", "forall", "exists")
+
+_PATHS: Final = "sateen computes P=? [ ... ] and R=? [ ... ] from the initial state"
 _REFUSED: Final = (
     (r"(?:Pmin|Pmax|P\s*min|P\s*max)\b", "{} is not supported", "a ctmc leaves no choice: write P"),
-    (r"R(?:min|max)?\b", "expected rewards ({}) are not supported", _PATHS),
+    (r"(?:Rmin|Rmax)\b", "{} is not supported", "a ctmc leaves no choice: write R"),
+    (r"R\s*(?:\{[^{}]*\})?\s*(?:min|max)\b", "{} is not supported", "a ctmc leaves no choice: write R{{...}}=?"),
+    (r"R\b[^\[]*\[\s*S\s*\]", "rewards in the long run (S) are not supported", _PATHS),
     (r"S\b", "the steady-state operator {} is not supported", _PATHS),
     (r"[EA]\b", "the operator {} of CTL is not supported", _PATHS),
-    (r"filter\b", "{} is not supported", _PATHS),
     (r"multi\b", "several objectives ({}) are not supported", _PATHS),
     (r"<<|\[\[", "the strategies of {} are not supported", _PATHS),
 )
@@ -94,7 +126,13 @@ _REFUSED: Final = (
 _GRAMMAR: Final = (
     EXPRESSIONS.replace("_LPAR expression _RPAR | call", "_LPAR path _RPAR | call")
     + r"""
-    question: "P" (_EQ _ASK | RELATION sum) _LSQB path _RSQB
+    question: asked | _FILTER _LPAR operator _COMMA asked (_COMMA expression)? _RPAR -> filtered
+    ?asked: "P" compared_with _LSQB path _RSQB -> probability
+        | RELEASE structure? compared_with _LSQB gained _RSQB -> reward
+    compared_with: _EQ _ASK | RELATION sum
+    structure: "{" sum "}"
+    ?gained: path | CUMULATED (RELATION sum)? -> gain | INSTANT _EQ sum -> gain
+    operator: NAME | PLUS | _AND -> for_all | _OR -> exists
     ?path: step | step (UNTIL | WEAK | RELEASE) window? step -> timed
     ?step: expression | (EVENTUALLY | GLOBALLY | NEXT) window? step -> timed
     window: RELATION sum | _LSQB sum _COMMA sum _RSQB | _EQ sum -> instant
@@ -105,6 +143,9 @@ _GRAMMAR: Final = (
     EVENTUALLY: "F"
     GLOBALLY: "G"
     NEXT: "X"
+    CUMULATED: "C"
+    INSTANT: "I"
+    _FILTER: "filter"
 """
 )
 
@@ -114,13 +155,50 @@ class _PropertyBuilder(TermBuilder):
     """Terms with operators of time: their operands, then the bounds; the text says of which kind those are."""
 
     def checked(self, token: Token) -> str:
-        if token in ("S", "E", "A", "filter"):
-            raise Mistake(f"the operator {token} is not supported inside P", token.start_pos or 0, _PATHS)
+        if token in ("S", "E", "A"):
+            raise Mistake(f"the operator {token} is not supported inside P or R", token.start_pos or 0, _PATHS)
         return super().checked(token)
 
-    def question(self, *parts: Any) -> _Question:
-        *wanted, path = parts
-        return (path, str(wanted[0]), wanted[1]) if wanted else (path, None, None)
+    def question(self, asked: Question) -> Question:
+        return asked
+
+    def probability(self, compared: _Comparison, path: Term) -> Question:
+        return Question("P", path, compared[0], compared[1])
+
+    def reward(self, *parts: Any) -> Question:
+        """`R{structure}=? [ gained ]`, after the token R."""
+        *structure, compared, gained = parts[1:]
+        return Question("R", gained, compared[0], compared[1], structure[0] if structure else None)
+
+    def filtered(self, operator: Filter, asked: Question, *states: Term) -> Question:
+        """`filter(operator, asked, states)`, where the operator can be asked of one state."""
+        position = operator.position or asked.path.position
+        if operator.operator not in (_OF_TRUTHS if asked.comparison else _OF_VALUES):
+            fits = operator.operator not in (*_OF_TRUTHS, *_OF_VALUES)
+            why = "is not supported" if fits else "does not fit this property"
+            raise Mistake(f"filter({operator.operator}, ...) {why}", position, 'ask for filter(state, ..., "init")')
+        return replace(asked, filter=Filter(operator.operator, states[0] if states else None, position))
+
+    def operator(self, token: Token) -> Filter:
+        return Filter(str(token), None, token.start_pos or 0)
+
+    def for_all(self) -> Filter:
+        return Filter("forall", None, 0)
+
+    def exists(self) -> Filter:
+        return Filter("exists", None, 0)
+
+    def compared_with(self, *parts: Any) -> _Comparison:
+        return (str(parts[0]), parts[1]) if parts else (None, None)
+
+    def structure(self, which: Term) -> Term:
+        return which
+
+    def gain(self, word: Token, *parts: Any) -> Term:
+        """`C<=t`, `C` or `I=t`."""
+        if len(parts) == 2 and parts[0] != "<=":
+            raise Mistake("rewards are accumulated up to a time", parts[0].start_pos or 0, "write C<=t")
+        return Term(str(word), word.start_pos or 0, parts[-1:])
 
     def timed(self, *parts: Any) -> Term:
         """`F a` or `a U b`, where a window may stand before the last operand."""
@@ -142,22 +220,25 @@ def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, st
     position = len(text) if token is None else token.start_pos or 0
     if before == "label":
         return "the name of a label stands in double quotes", f'write  label "{str(token)[:40]}" = ...'
-    if token == "{":
-        return "filters are not supported", _PATHS
-    if not re.match(r"\s*(?:P\b|const\b|rate\b|prob\b|label\b)", text):
-        return "a property begins with P", _PATHS
-    if re.match(r"\s*P\b", text) and "[" not in text[:position]:
-        return "P is followed by =?, or by a comparison", "write P=? [ ... ] or P>=0.9 [ ... ]"
+    if token == "{" and "[" in text[:position]:
+        return "filters in braces are not supported", 'write filter(state, P=? [ ... ], "init")'
+    if not re.match(r"\s*(?:P\b|R\b|filter\b|const\b|rate\b|prob\b|label\b)", text):
+        return "a property begins with P or R", _PATHS
+    if kind == "_FILTER" or (token == "P" and "[" in text[:position]):
+        return f"{token} inside P or R is not supported", _PATHS
+    if re.match(r"\s*filter\b", text) and "[" not in text[:position]:
+        return "a filter is about a property P or R", 'write filter(state, P=? [ ... ], "init")'
+    if (asked := re.match(r"\s*([PR])\b", text)) and "[" not in text[:position]:
+        sign = asked[1]
+        return f"{sign} is followed by =?, or by a comparison", f"write {sign}=? [ ... ] or {sign}>=0.9 [ ... ]"
     if before == "]" and text.count("[", 0, position) == text.count("]", 0, position):
         return "a property ends with ]", "join formulas inside: P=? [ (F a) & (G b) ]; end properties with ;"
     if kind in ("UNTIL", "WEAK") and before is not None and before.type in ("_LSQB", "_LPAR"):
         return f"{token} needs a formula on its left", f"write  a {token} b"
     if kind in ("EVENTUALLY", "GLOBALLY", "NEXT", "UNTIL", "WEAK"):
         return f"{token} needs brackets here", f"below ! & | => an operator of time stands in brackets: a & ({token} b)"
-    if kind == "P":
-        return "P inside P is not supported", _PATHS
     if kind == "RELEASE":
-        return "the operator R is not supported inside P", _PATHS
+        return "the operator R is not supported inside P or R", _PATHS
     return prism_hint(token, before, text)
 
 
@@ -171,9 +252,9 @@ _PROPERTIES: Final = Language(
 )
 
 
-def parse_question(item: Item) -> _Question:
-    """The path of a property P=? [ path ] or P>=p [ path ]; of the latter the comparison and the bound too."""
-    question: _Question = _PROPERTIES.read(item.text, "question")
+def parse_question(item: Item) -> Question:
+    """What a property asks: P=? [ path ], P>=p [ path ], R=? [ C<=t ], or a filter on one of these."""
+    question: Question = _PROPERTIES.read(item.text, "question")
     return question
 
 

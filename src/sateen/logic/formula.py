@@ -247,7 +247,7 @@ class Until(Node):
     parts: ClassVar[tuple[str, ...]] = ("left", "right")
 
     def __str__(self) -> str:
-        # Atoms need no brackets beside U, but readers do.
+        # Atoms need no brackets next to U, but readers do.
         left, right = (str(side) if isinstance(side, Truth) else f"({side})" for side in self.children)
         return f"{left} U{self.window} {right}"
 
@@ -302,7 +302,7 @@ class Formula:
 
     @property
     def species(self) -> tuple[str, ...]:
-        """The names its atoms read, each once, in order; a model or a path tells which of them are parameters."""
+        """The names its atoms read, each once, in order; a model or a path says which of them are parameters."""
         return tuple(dict.fromkeys(name for comparison in self.comparisons for name in comparison.names))
 
     @property

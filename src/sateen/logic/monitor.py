@@ -21,13 +21,15 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from sateen.core.display import pictured
 from sateen.core.errors import FormulaError, MissingValueError, nearest
 from sateen.core.path import Path, Verdict
 from sateen.core.registry import call_provider
 from sateen.core.text import number_text, values_text
-from sateen.language.expression import Expression, Operation, Value
+from sateen.language.expression import Expression, Operation, Value, concentrated
 from sateen.logic import intervals
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
+from sateen.logic.parser import formula_of
 
 _Set: TypeAlias = list[int]  # switches, as in intervals.py
 _Environment: TypeAlias = Mapping[str, Value] | Mapping[str | tuple[str, float], Value]
@@ -36,18 +38,20 @@ _NONE: Final[_Set] = []
 _FOREVER: Final = -2  # in the place of the end of a set without one: even, for infinity is never in it
 
 
-def monitor(formula: Formula, path: Path) -> Verdict:
+def monitor(formula: Formula | str, path: Path) -> Verdict:
     """Whether the path satisfies the formula: TRUE, FALSE, or UNKNOWN when the path is too short to tell.
 
-    >>> from sateen.logic.parser import stl
+    The formula may be text.
+
     >>> path = Path(times=[0, 110], states=[5, 0], species="I", end=150)
-    >>> monitor(stl("(I > 0) U[100, 120] (I == 0)"), path)
+    >>> monitor("(I > 0) U[100, 120] (I == 0)", path)
     <Verdict.TRUE: 'true'>
     """
+    formula = formula_of(formula)
     return _verdict(_Evaluation(formula, path).both(formula.root))
 
 
-def explain(formula: Formula, path: Path) -> Explanation:
+def explain(formula: Formula | str, path: Path) -> Explanation:
     """For every subformula, the times at which it holds and those at which it is unknown.
 
     >>> from sateen.logic.parser import stl
@@ -58,6 +62,7 @@ def explain(formula: Formula, path: Path) -> Explanation:
       I > 0                       [0, 110)    unknown (150, inf)
       I == 0                      [110, 150]  unknown (150, inf)
     """
+    formula = formula_of(formula)
     evaluation = _Evaluation(formula, path)
     rows = []
     for node, depth in _with_depth(formula.root):
@@ -120,13 +125,14 @@ class Explanation:
         ]
 
     def plot(self, ax: object = None) -> object:
-        """A row for every subformula over time: filled where it holds, hatched where unknown."""
-        return call_provider("plot explanation", self.lanes, self.end, ax=ax)
+        """A row for every subformula over time: filled where it holds, hatched where unknown; the verdict is marked."""
+        return call_provider("plot explanation", self.lanes, self.end, ax=ax, verdict=self.verdict)
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<pre>{escape(str(self))}</pre>"
+        verdict = f"{self.verdict} at time 0: {self.formula}"
+        return pictured(self.plot, verdict, f"<pre>{escape(str(self))}</pre>", "In words")
 
 
 def _list(spans: Sequence[Span], most: int = 4) -> str:
@@ -217,7 +223,7 @@ class _Evaluation:
                 (sure_left, maybe_left), (sure_right, maybe_right) = self.both(left), self.both(right)
                 return _pair(lambda x, y: self._until(window, x, y), (sure_left, sure_right), (maybe_left, maybe_right))
         if node.meaning is node:
-            raise TypeError(f"{type(node).__name__} is no kind of formula")
+            raise TypeError(f"{type(node).__name__} is not a kind of formula")
         return self.both(node.meaning)
 
     def _fold(self, join: Callable[..., int], operands: tuple[Node, ...]) -> tuple[_Set, _Set]:
@@ -278,7 +284,7 @@ class _Evaluation:
             time = self.clock.time(positions[index])
             state = values_text(self.path.at(min(time, self.path.end)))
             raise FormulaError(
-                f"{comparison} is undefined (0/0 or the like) at time {number_text(time)}",
+                f"{comparison} is undefined (such as 0/0) at time {number_text(time)}",
                 remedy=f"there {state}; guard the division with if(c, a, b)",
             )
         return comparison.evaluate(environment)
@@ -308,12 +314,14 @@ def _values(formula: Formula, path: Path) -> dict[str, Value]:
     """The columns and parameters of the path, after a check that they are all that the formula reads."""
     values: dict[str, Value] = {**path.values, **{name: path.column(name) for name in path.species}}
     for name in formula.species:
+        if name not in values and (amount := concentrated(name)) in values:
+            values[name] = values[amount]  # as in a compartment of size 1
         if name not in values:
             hint = nearest(name, values) or f"it has {', '.join(values)}"
             raise MissingValueError(f"{name} is neither a species nor a parameter of this path\n  {hint}")
     for leaf in formula.delays:
-        if leaf.name not in path.species:
-            raise MissingValueError(f"{leaf} delays {leaf.name}, which is no species of this path")
+        if leaf.name not in path.species and concentrated(leaf.name) not in path.species:
+            raise MissingValueError(f"{leaf} delays {leaf.name}, which is not a species of this path")
     return values
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from lark import Token, v_args
 
-from sateen.core.errors import FormulaError, nearest
+from sateen.core.errors import FormulaError, InputError, nearest
 from sateen.core.text import finite, shown
 from sateen.language.expression import COMPARISONS, Delayed, Expression, Name, Operation, number
 from sateen.language.grammar import ARITHMETIC, MAX_DEPTH, Builder, Language, Mistake, depth_of, refuse_overflow
@@ -39,8 +39,22 @@ from sateen.logic.formula import (
 )
 
 
+def formula_of(given: object, what: str = "{formula}") -> Formula:
+    """A formula as it is, or the one that text says; `what` names the argument in an error.
+
+    >>> formula_of("F[0, 5] I > 3").horizon
+    5.0
+    """
+    if isinstance(given, Formula):
+        return given
+    if not isinstance(given, str):
+        problem = f"{what} is a Formula or text, such as 'F[0, 5] I > 3', not a {type(given).__name__}"
+        raise InputError(problem, argument="formula", remedy="st.stl(text) makes a Formula, and takes an end too")
+    return stl(given)
+
+
 def stl(text: str, *, constants: Mapping[str, float] | None = None, end: float | None = None) -> Formula:
-    """The formula that `text` says.
+    """The formula in `text`.
 
     `constants` gives values to names, in windows, delays and atoms. `end` reads the formula on the path cut at that
     time: every window ends there at the latest, an F or U whose window is empty is false and such a G is true.
@@ -76,9 +90,8 @@ _GRAMMAR: Final = (
     window: LSQB bound "," bound (RSQB | RPAR) | LSQB COMPARISON bound RSQB -> one_sided
     bound: NUMBER | NAME | QUOTED | INF | MINUS NUMBER
     delayed: name "(" _T MINUS bound ")" | name "(" _T ")"
+        | concentration "(" _T MINUS bound ")" | concentration "(" _T ")"
 
-    LSQB: "["
-    RSQB: "]"
     RPAR: ")"
     _F.3: /F\b|eventually\b/
     _G.3: /G\b|globally\b|always\b/
@@ -175,7 +188,7 @@ class _Reader:
         return resolved
 
     def delays(self, raw: Expression) -> Expression:
-        """`raw` with every lag a number; a lag of 0 is no delay."""
+        """`raw` with every lag a number; a lag of 0 is not a delay."""
         if isinstance(raw, Delayed) and isinstance(raw.lag, tuple):
             lag = self.bound(raw.lag)
             if math.isinf(lag):
@@ -224,6 +237,9 @@ def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, st
         return _window_hint(token, before, text)
     kind = "" if token is None else token.type
     previous = "" if before is None else before.type
+    if previous == "RSQB" and (bare := re.search(r"(\b[FGU]\s*)(\[[^\[\],]*\])\s*$", text[:position])):
+        example = "intervals look like F[100, 120], or [<=120] for [0, 120]"
+        return "a window has two bounds", f"{example}; {bare[2]} alone is a concentration"
     value = previous in ("NUMBER", "NAME", "QUOTED")
     if kind == "COMMA" and previous == "NUMBER" and before is not None:
         return "a comma outside a window", "windows are written in square brackets: F[0, 5]"

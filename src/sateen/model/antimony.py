@@ -12,15 +12,19 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sateen.core.errors import ModelError
+from sateen.core.extras import install_command
 from sateen.language.grammar import refuse_oversized
 from sateen.model.readers import ModelReader
 from sateen.model.sbml import SbmlModel, read_sbml
+from sateen.model.sbml_elements import Source
 from sateen.model.sbml_math import Element
-from sateen.model.sbml_names import Source
 from sateen.model.sbml_safety import first_character
+
+if TYPE_CHECKING:
+    from sateen.model.model import Model
 
 MAX_CHARACTERS: Final = 100_000
 _LONGEST_LINE: Final = 2_000
@@ -63,8 +67,8 @@ _DISTRIBUTIONS: Final = re.compile(
 )
 
 
-def read_antimony(text: str) -> SbmlModel:
-    """The model that an Antimony text describes; errors name the line.
+def read_antimony(text: str, *, scale: float | str | None = None, split: bool = True) -> SbmlModel:
+    """The model that an Antimony text describes; errors name the line. `scale` and `split` are as in `read_sbml`.
 
     >>> epidemic = read_antimony('''
     ...     infect:  S + I -> 2 I; beta * S * I
@@ -83,7 +87,7 @@ def read_antimony(text: str) -> SbmlModel:
     seen = _checked(text)
     sbml = as_sbml(text, seen)
     try:
-        return read_sbml(sbml, Source(text, lambda element: _place(seen, element)))
+        return read_sbml(sbml, Source(text, lambda element: _place(seen, element)), scale=scale, split=split)
     except ModelError as error:
         # The library leaves out a formula that reads one of its functions as a name.
         if bare := _FUNCTIONS.search(seen):
@@ -98,16 +102,18 @@ def read_antimony(text: str) -> SbmlModel:
         raise ModelError(error.message, text, 0, error.remedy) from None
 
 
-READER: Final = ModelReader(lambda text: read_antimony(text).model)
+def _read(text: str, scale: float | str | None = None, split: bool = True) -> Model:
+    return read_antimony(text, scale=scale, split=split).model
+
+
+READER: Final = ModelReader(_read, takes_scale=True)
 
 
 def _checked(text: str) -> str:
     """The text, at the same length, with nothing but marks in its comments and strings; what is refused raises."""
     refuse_oversized(text, ModelError, "an Antimony file", MAX_CHARACTERS)
     if not _HIDDEN.sub("", text).strip():
-        raise ModelError(
-            "an Antimony file that says nothing", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I"
-        )
+        raise ModelError("an empty Antimony file", remedy="a reaction looks like  infect: S + I -> 2 I; k*S*I")
     seen = _HIDDEN.sub(lambda hidden: _INSIDE.sub(" ", hidden[0]), text)
     if strange := re.search(r"[^\t\n -~]", seen):
         message = f"{strange[0]!r} can only stand in a comment or a string"
@@ -116,7 +122,7 @@ def _checked(text: str) -> str:
         raise ModelError("this is XML, not Antimony", text, remedy="the suffix of SBML files is .xml or .sbml")
     for word in _IMPORT.finditer(seen):
         if not _NAME.fullmatch(word[0]):
-            remedy = "put the text of the other file in its place"
+            remedy = "replace it by the text of the other file"
             raise ModelError("import is refused: a model is one file", text, word.start(), remedy)
     start = depth = 0
     for line in seen.split("\n"):
@@ -135,7 +141,7 @@ def as_sbml(text: str, seen: str) -> str:
     """The SBML that the library makes of `seen`; errors show the `text` that it was made from."""
     package = find_spec("antimony")
     if package is None or package.origin is None:
-        remedy = "install it with  pip install antimony python-libsbml, or in a clone  pip install '.[sbml]'"
+        remedy = f"install it with  {install_command('sbml')}"
         raise ModelError("Antimony files are read by antimony, which is not installed", remedy=remedy)
     folder = Path(package.origin).parent
     command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(folder.parent)]
@@ -161,6 +167,8 @@ def _library_error(text: str, seen: str, message: str) -> ModelError:
         return _reserved(text, seen, reserved[1])
     if unexpected := re.search(r"unexpected \"'(\w+)'(?: or '\w+')?\"", message):
         word = unexpected[1]
+        if word == "function":
+            return _inner_function(text, seen, position)
         place = re.compile(rf"\b{word}\b").search(seen, position)
         remedy = f"{word} is a reserved word of Antimony; if it is meant as a name, choose another, such as {word}_"
         return ModelError(f"{word} cannot stand here", text, place.start() if place else position, remedy)
@@ -168,6 +176,13 @@ def _library_error(text: str, seen: str, message: str) -> ModelError:
         return _reserved(text, seen, bare[1])
     first = re.split(r"\n|\.\s+(?=[A-Z])", message.strip(), maxsplit=1)[0].rstrip(".")
     return ModelError(f"Antimony says: {first}", text, position)
+
+
+def _inner_function(text: str, seen: str, position: int) -> ModelError:
+    """A function that is defined inside a model."""
+    place = re.compile(r"\bfunction\b").search(seen, position)
+    remedy = "a function stands outside: put  function f(x) ... end  above the line that begins with  model"
+    return ModelError("a model cannot hold a function", text, place.start() if place else position, remedy)
 
 
 def _reserved(text: str, seen: str, word: str) -> ModelError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sateen.core.errors import ModelError
 from sateen.language.expression import Boolean, Expression, Number, Operation
+from sateen.model.signs import bounds
 
 if TYPE_CHECKING:
     from sateen.model.model import Transition
@@ -18,11 +19,12 @@ _MOST_COUNTS: Final = 20  # of a species that are tried one by one
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A way in which a reaction can drive a count below 0; fatal where nothing prevents it."""
+    """A way in which a reaction can drive a count below 0; fatal where nothing prevents it, unless it is `guarded`."""
 
     message: str
     remedy: str
     fatal: bool
+    guarded: bool = False
 
 
 def refuse_too_many(reaction: str, counts: Iterable[tuple[str, int]]) -> None:
@@ -61,7 +63,7 @@ def _faults_of(transition: Transition, name: str, taken: int) -> Iterator[Fault]
             continue
         guarded = transition.guard is not None and _decided(transition.guard.substitute(here)) is False
         if guarded and not seen:
-            yield Fault(blind, f"only its guard keeps {name} from falling below 0", fatal=False)
+            yield Fault(blind, f"only its guard keeps {name} from falling below 0", fatal=False, guarded=True)
         elif not guarded and seen:
             remedy = f"its rate should be 0 there: mass_action(k), or a guard: when {name} >= {taken}"
             yield Fault(
@@ -74,32 +76,8 @@ def _faults_of(transition: Transition, name: str, taken: int) -> Iterator[Fault]
 
 def negative_by_sign(rate: Expression) -> bool:
     """Whether the form of a rate makes it negative wherever the names in it are positive."""
-    return _sign(rate) < 0
-
-
-def _sign(node: Expression) -> int:
-    """1 where the form shows that a value is at least 0, -1 where at most 0, 0 where it shows neither."""
-    if not isinstance(node, Operation):
-        return 1
-    signs = [_sign(operand) for operand in node.operands]
-    match node.symbol:
-        case "-":
-            return -signs[0]
-        case "*" | "/":
-            return signs[0] * signs[1]
-        case "+" | "floor" | "ceil":
-            return signs[0] if len(set(signs)) == 1 else 0
-        case "if":
-            return signs[1] if signs[1] == signs[2] else 0
-        case "min":
-            return -1 if -1 in signs else min(signs)
-        case "max":
-            return 1 if 1 in signs else max(signs)
-        case "^":
-            return max(signs[0], 0)
-        case "abs" | "exp" | "sqrt":
-            return 1
-    return 0
+    low, high = bounds(rate)
+    return low < 0 and high <= 0
 
 
 def _vanishes(node: Expression) -> bool:
@@ -119,7 +97,7 @@ def _vanishes(node: Expression) -> bool:
         case "+" | "max":
             return all(zero)
         case "min":
-            return any(zero) and all(_sign(operand) > 0 for operand in node.operands)
+            return any(zero) and bounds(node)[0] >= 0
         case "if":
             chosen = _decided(node.operands[0])
             return (zero[1] and zero[2]) if chosen is None else zero[1 if chosen else 2]

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from itertools import groupby
 from pathlib import Path as FilePath
 from typing import Final
 
@@ -23,22 +22,19 @@ from sateen.core.text import finite, number_text, shown
 from sateen.language.expression import (
     COMPARISONS,
     LARGEST_WHOLE,
-    RESERVED,
     Expression,
     Name,
     Operation,
     Value,
+    concentrated,
     in_order,
     is_condition,
 )
-from sateen.model.checks import consumption_faults, refuse_too_many
+from sateen.model.checks import refuse_too_many
 from sateen.model.readers import READERS, load_model, save_model
+from sateen.model.written import model_text
 
-CLOCK: Final = "time"  # the name under which triggers read the time
-_RESERVED: Final = RESERVED | {
-    *("when", "in", "initially", "mass_action"),
-    *("species", "real", "constant", "parameter", "event"),
-}
+CLOCK: Final = "time"  # the name under which triggers, rates and guards read the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +95,20 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Observable:
+    """A name for a value that follows from the state: formulas and paths read it, and no rate does."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Transition:
     """Something that happens at a rate: what it consumes and produces, or what it assigns.
 
     `consumed` and `produced` are (variable, count) pairs; `update` are (variable, expression) pairs that all read the
-    state before. `guard` is a condition without which it cannot fire.
+    state before. `guard` is a condition without which it cannot fire. Rate and guard may read the clock, whose name is
+    `time` unless something of the model is called so.
     """
 
     name: str
@@ -192,7 +197,8 @@ class Event:
 class Model:
     """A parametric population model; immutable, and equal where its parts are equal.
 
-    `warnings` are what the reader found legal but doubtful; they do not count in comparisons.
+    `warnings` are what the reader found legal but doubtful, and `assumptions` what it took for granted where the file
+    leaves it open; they do not count in comparisons.
     """
 
     variables: tuple[Variable, ...]
@@ -201,10 +207,20 @@ class Model:
     constants: tuple[Constant, ...] = ()
     events: tuple[Event, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    observables: tuple[Observable, ...] = ()
+    assumptions: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        for observable in self.observables:
+            if unknown := [name for name in observable.value.names if name not in self.names]:
+                message = f"the observable {observable.name} reads {unknown[0]}, which the model does not have"
+                raise ModelError(message, remedy=nearest(unknown[0], self.names))
         if self.events:
             self._check_events()
+        updates = [(each, *pair) for each in self.transitions if self.timed for pair in each.update]
+        for each, name, value in updates:
+            if CLOCK in value.names:
+                raise ModelError(f"{each.name} sets {name} to {value}: only rates, guards and triggers read the time")
         real = {variable.name for variable in self.variables if not variable.whole}
         for transition in self.transitions if real else ():
             changed = {*transition.change, *(name for name, _ in transition.update)}
@@ -228,12 +244,20 @@ class Model:
         return READERS[".sateen"].read(text)
 
     @staticmethod
-    def load(path: str | FilePath, *, constants: Mapping[str, object] | None = None) -> Model:
+    def load(
+        path: str | FilePath,
+        *,
+        constants: Mapping[str, object] | None = None,
+        scale: float | str | None = None,
+        split: bool = True,
+    ) -> Model:
         """The model in a file; the suffix says in which language.
 
-        `constants` gives values to those that a model in the PRISM language leaves open.
+        `constants` gives values to those that a model in the PRISM language leaves open. Of SBML and Antimony, `scale`
+        is the number of molecules in a unit of amount, or "units" for the number that the units of the file say; and
+        `split=False` refuses net rates of reversible reactions, which else are split into two.
         """
-        return load_model(FilePath(path), constants)
+        return load_model(FilePath(path), constants, scale=scale, split=split)
 
     def save(self, path: str | FilePath) -> None:
         """Write the model to a file, whole or not at all; the suffix says in which language.
@@ -257,6 +281,35 @@ class Model:
         )
 
     @property
+    def timed(self) -> bool:
+        """Whether a transition reads the clock. Where something of the model is called `time`, that is no clock."""
+        return CLOCK not in self.names and any(CLOCK in transition.reads for transition in self.transitions)
+
+    @property
+    def assumption(self) -> str:
+        """What the reader took for granted, as claims say it: empty, or the end of `this assumes that ...`."""
+        return ", and that ".join(self.assumptions)
+
+    @property
+    def readable(self) -> tuple[str, ...]:
+        """The names that a formula may read: those of `names` and of observables; `[S]` is the concentration of S."""
+        return (*self.names, *(observable.name for observable in self.observables))
+
+    def meaning(self, name: str) -> Expression | None:
+        """What a name in a formula stands for; None if the model has no such name.
+
+        A concentration `[S]` that no observable says is the amount S, as in a compartment of size 1.
+        """
+        for observable in self.observables:
+            if observable.name == name:
+                return observable.value
+        if name in self.names:
+            return Name(name)
+        amount = concentrated(name)
+        counted = (*self.species, *(observable.name for observable in self.observables))
+        return self.meaning(amount) if amount in counted else None
+
+    @property
     def happening(self) -> tuple[str, ...]:
         """The names of what changes the state: transitions, then events."""
         return (*(transition.name for transition in self.transitions), *(event.name for event in self.events))
@@ -276,8 +329,8 @@ class Model:
             if chosen is None:
                 others = [other for other in (*known, *self.species, *self.names) if other != parameter.name]
                 hint = f"{near} If not, " if (near := nearest(parameter.name, others)) else ""
-                message = f"the parameter {parameter.name} has no value: {hint}give it one, {parameter.name}=..."
-                raise MissingValueError(message)
+                remedy = f'{hint}give it one: {{theta={{"{parameter.name}": ...}}}}'
+                raise MissingValueError(f"the parameter {parameter.name} has no value", argument="theta", remedy=remedy)
             values[parameter.name] = float(chosen)
         for constant in self.constants:
             values[constant.name] = float(constant.value.evaluate(values))
@@ -298,19 +351,13 @@ class Model:
         """Events read and set what the model has, and nothing but their triggers reads the clock."""
         if CLOCK in self.names:
             raise ModelError(f"{CLOCK} is the clock in a model with events; nothing else can have that name")
-        for transition in self.transitions:
-            if CLOCK in transition.reads:
-                raise ModelError(
-                    f"{transition.name} reads the time, which only the trigger of an event may do",
-                    remedy="an event can switch a rate: let it set a variable that the rate reads",
-                )
         known = {*self.names, CLOCK}
         for event in self.events:
             if unknown := [name for name in (*event.trigger.names, *event.assigned_from) if name not in known]:
-                message = f"the event {event.name} reads {unknown[0]}, which the model has not"
+                message = f"the event {event.name} reads {unknown[0]}, which the model does not have"
                 raise ModelError(message, remedy=nearest(unknown[0], known))
             if unknown := [name for name, _ in event.update if name not in self.species]:
-                message = f"the event {event.name} sets {unknown[0]}, which is no variable of the model"
+                message = f"the event {event.name} sets {unknown[0]}, which is not a variable of the model"
                 raise ModelError(message, remedy=nearest(unknown[0], self.species))
 
     def _unknown(self, name: str, known: list[str]) -> str:
@@ -322,25 +369,7 @@ class Model:
 
     def __str__(self) -> str:
         """Text that reads back as an equal model."""
-        # Bounds need not be written of species that are counts from 0 on and that no reaction drives below 0.
-        plain = {each.name for each in self.variables if (each.low, each.high) == (0, None)}
-        faults = (fault for transition in self.transitions for fault in consumption_faults(transition).items())
-        plain -= {name for name, fault in faults if fault.fatal}
-        lines = []
-        for whole, group in groupby(self.variables, key=lambda variable: variable.whole):
-            declared = (_declared(variable, variable.name in plain) for variable in group)
-            lines.append(f"{'species' if whole else 'real'} {', '.join(declared)}")
-        lines += [f"constant {_spelt(constant.name)} = {_text(constant.value)}" for constant in self.constants]
-        for parameter in self.parameters:
-            default = "" if parameter.default is None else f" = {number_text(parameter.default)}"
-            lines.append(f"parameter {_spelt(parameter.name)}{default}")
-        for transition in self.transitions:
-            guard = "" if transition.guard is None else f" when {_text(transition.guard)}"
-            lines.append(f"{_spelt(transition.name)}: {happens(transition)} @ {_text(transition.rate)}{guard}")
-        for event in self.events:
-            initially = "" if event.initially else " initially false"
-            lines.append(f"event {_spelt(event.name)}: {happens(event)} when {_text(event.trigger)}{initially}")
-        return "\n".join(lines) + "\n"
+        return model_text(self)
 
     def __repr__(self) -> str:
         return f"<Model: {len(self.variables)} species, {len(self.transitions)} reactions>"
@@ -368,33 +397,3 @@ def names_read(
 
 def _names_in(expressions: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for expression in expressions for name in expression.names))
-
-
-def happens(one: Transition | Event) -> str:
-    """What a transition or an event does: `S + I -> 2 I`, or the assignments it makes."""
-    parts = [f"{_spelt(name)} := {_text(value)}" for name, value in one.update]
-    consumed, produced = getattr(one, "consumed", ()), getattr(one, "produced", ())  # an event has neither
-    if consumed or produced or not (parts or hasattr(one, "trigger")):
-        parts.insert(0, f"{_side(consumed)} -> {_side(produced)}")
-    return ", ".join(parts) or "0"
-
-
-def _declared(variable: Variable, plain: bool) -> str:
-    declared = f"{_spelt(variable.name)} = {_text(variable.initial)}"
-    if plain or not variable.whole:
-        return declared
-    low = "(-inf" if variable.low is None else f"[{variable.low}"
-    high = "inf)" if variable.high is None else f"{variable.high}]"
-    return f"{declared} in {low}, {high}"
-
-
-def _side(pairs: tuple[tuple[str, int], ...]) -> str:
-    return " + ".join(f"{count} {_spelt(name)}" if count > 1 else _spelt(name) for name, count in pairs) or "0"
-
-
-def _spelt(name: str) -> str:
-    return Name(name).text(_RESERVED)
-
-
-def _text(value: Expression) -> str:
-    return value.text(_RESERVED)

@@ -2,37 +2,48 @@
 
 The modules are combined at once: every command, and every combination of commands with a common action, becomes a
 Transition with a guard. Booleans are whole numbers 0 and 1. Constants without a value are parameters of the model,
-unless one is given; those that bound a variable must be given. Rewards are left out, with a note in `model.warnings`;
-whatever else changes the process and is not supported is refused by name.
+unless one is given; those that bound a variable must be given. Rewards change nothing in the model: they are for its
+properties. What changes the process and is not supported is refused by name.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from sateen.core.errors import ModelError
-from sateen.language.expression import Boolean, Expression, Name, Number, Operation, joined, joined_parts, literal_value
+from sateen.core.errors import ModelError, nearest
+from sateen.language.expression import (
+    Boolean,
+    Expression,
+    Name,
+    Number,
+    Operation,
+    in_order,
+    joined,
+    joined_parts,
+    literal_value,
+)
 from sateen.language.grammar import Mistake, pointed
 from sateen.language.prism_syntax import Kind, Term
-from sateen.language.prism_types import Scope, Typed, check_kind
+from sateen.language.prism_types import Earned, Scope, Typed, check_kind
 from sateen.model.checks import MOST_MOLECULES, negative_by_sign
 from sateen.model.model import Constant, Model, Parameter, Transition, names_read, new_name
 from sateen.model.prism_names import Copy, Names
-from sateen.model.prism_text import Assigned, Command, Program, Update, parse_program
+from sateen.model.prism_system import MOST_COMBINATIONS, Happening, Part, Step, composed, too_many
+from sateen.model.prism_text import Assigned, Command, Program, Reward, Rewards, Update, parse_program
 from sateen.model.readers import ModelReader, read_file
 
 _MOST_TRANSITIONS: Final = 10_000
-_MOST_COMBINATIONS: Final = 100_000  # of commands, of which guards may exclude many
 _MOST_NODES: Final = 2_000_000  # of all their expressions together
+_MOST_REWARD_NODES: Final = 200_000  # of the rates of all rewards together
 _ONE: Final = Number(1.0)
+_NOTHING: Final = Number(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +108,12 @@ def _assembled(text: str, program: Program, given: Mapping[str, object]) -> Pris
     if not any(copy.module.commands for copy in names.copies):
         remedy = "write one like  [] x<5 -> 1 : (x'=x+1);"
         raise Mistake("this model has no command", program.modules[0].position, remedy)
-    transitions = _transitions(names)
-    if not transitions:
+    moves = _moves(names, program)
+    if not moves:
         raise Mistake("nothing can happen in this model: no guard ever holds", program.modules[0].position)
+    # A jump that changes nothing is none, but a model needs something that can happen.
+    moving = [move for move in moves if move.transition.change or move.transition.update]
+    transitions = _named(moving or moves[:1])
     needed = names.needed(names_read(names.variables, transitions))
     kept = {name: value for name, value in names.definitions.items() if name in names.values or name in needed}
     model = Model(
@@ -107,15 +121,11 @@ def _assembled(text: str, program: Program, given: Mapping[str, object]) -> Pris
         transitions,
         tuple(Parameter(name) for name in names.constants if name in needed and name not in names.definitions),
         tuple(Constant(name, value) for name, value in kept.items()),
-        warnings=tuple(
-            f"line {text.count(chr(10), 0, block.position) + 1}: the rewards {block.name or 'here'} are not read"
-            for block in program.rewards
-        ),
     )
-    return PrismModel(model, _scope(names, model, program))
+    return PrismModel(model, _scope(names, model, program, _rewards(names, program, moves)))
 
 
-def _scope(names: Names, model: Model, program: Program) -> Scope:
+def _scope(names: Names, model: Model, program: Program, rewards: tuple[Earned, ...]) -> Scope:
     readable = {*names.declared, *names.constants}
     meanings = {name: names.read(Term("name", 0, text=name)) for name in readable}
     meanings |= {each.name: names.read(Term("name", each.position, text=each.name)) for each in program.formulas}
@@ -141,65 +151,56 @@ def _scope(names: Names, model: Model, program: Program) -> Scope:
         MappingProxyType(names.values),
         MappingProxyType(opened),
         joined("and", starts),
+        rewards,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """What one alternative of a command does, ready to be combined with those of other modules."""
+class _Move:
+    """A transition that is not yet named, what it is called after, and the action by which it is seen to happen."""
 
-    guard: tuple[Expression, ...]
-    rate: Expression
-    assigned: tuple[tuple[str, Expression], ...]
-    size: int
-    position: int
+    label: str
+    action: str
+    transition: Transition
 
 
-def _transitions(names: Names) -> tuple[Transition, ...]:
-    """Every transition of the modules, which run in parallel, in the order of the text.
+def _moves(names: Names, program: Program) -> list[_Move]:
+    """Everything that can happen, in the order of the text.
 
     A command without an action runs alone. Commands with the same action run together, one of every module that knows
     the action, wherever all their guards hold; their rates multiply. A module that knows the action, but has no command
-    of it enabled, blocks it.
+    of it enabled, blocks it. A `system` may say otherwise.
     """
-    actions: dict[str, dict[str, list[_Step]]] = {}
-    happenings: list[tuple[str, dict[str, list[_Step]]]] = []  # an action or a module, and the steps by module
+    parts: dict[str, Part] = {}
+    order = 0
     for copy in names.copies:
+        alone: list[Happening] = []
+        shared: dict[str, Happening] = {}
         for command in copy.module.commands:
+            order += 1
             steps = _steps(names, copy, command)
             if not command.action:
-                happenings += [(copy.name, {copy.name: [step]}) for step in steps]
+                alone += [Happening(order, copy.name, "", ((step,),)) for step in steps]
                 continue
             action = copy.new(command.action)
-            if action not in actions:
-                actions[action] = {}
-                happenings.append((action, actions[action]))
-            actions[action].setdefault(copy.name, []).extend(steps)
-    labelled: list[tuple[str, Transition]] = []
+            happening = Happening(order, action, action, tuple((step,) for step in steps))
+            shared[action] = shared[action].joined(happening) if action in shared else happening
+        parts[copy.name] = Part(tuple(alone), shared)
+    moves: list[_Move] = []
     combinations = nodes = 0
-    for label, modules in happenings:
-        combinations += math.prod(map(len, modules.values()))
-        if combinations > _MOST_COMBINATIONS:
-            raise _too_many(f"the action {label}", next(iter(modules.values()))[0].position)
-        for combined in product(*modules.values()):
+    for happening in composed(program.system, parts).happenings:
+        combinations += len(happening.combinations)
+        for combined in happening.combinations:
             transition = _transition(combined)
-            if transition is None:
-                continue
-            nodes += sum(step.size for step in combined)
-            if len(labelled) == _MOST_TRANSITIONS or nodes > _MOST_NODES:
-                raise _too_many(label, combined[0].position)
-            labelled.append((label, transition))
-    moving = [pair for pair in labelled if pair[1].change or pair[1].update]
-    # A jump that changes nothing is none, but a model needs something that can happen.
-    return _named(moving or labelled[:1], set(actions))
+            if transition is not None:
+                nodes += sum(step.size for step in combined)
+                moves.append(_Move(happening.label, happening.action, transition))
+            if max(combinations / MOST_COMBINATIONS, len(moves) / _MOST_TRANSITIONS, nodes / _MOST_NODES) > 1:
+                raise too_many(happening.label, combined[0].position)
+    return moves
 
 
-def _too_many(label: str, position: int) -> Mistake:
-    remedy = "its commands are combined with each other: make their guards, or the modules, fewer"
-    return Mistake(f"{label} leads to more transitions than can be run", position, remedy)
-
-
-def _steps(names: Names, copy: Copy, command: Command) -> list[_Step]:
+def _steps(names: Names, copy: Copy, command: Command) -> list[Step]:
     """The alternatives of a command."""
     guard = names.condition(command.guard, copy, "a guard is true or false")
     conjuncts = () if guard.expression == Boolean(True) else joined_parts("and", guard.expression)
@@ -214,7 +215,7 @@ def _steps(names: Names, copy: Copy, command: Command) -> list[_Step]:
             assigned[name] = value
         size = guard.size + rate.size + sum(value.size for value in assigned.values())
         pairs = tuple((name, value.number) for name, value in assigned.items())
-        steps.append(_Step(conjuncts, rate.expression, pairs, size, update.position))
+        steps.append(Step(conjuncts, rate.expression, pairs, size, update.position))
     return steps
 
 
@@ -247,7 +248,7 @@ def _assigned(names: Names, copy: Copy, shared: bool, assigned: Assigned) -> tup
     return name, value
 
 
-def _transition(steps: Sequence[_Step]) -> Transition | None:
+def _transition(steps: Sequence[Step]) -> Transition | None:
     """Steps that happen together, not yet named; None if their guards exclude each other."""
     guards = tuple(dict.fromkeys(part for step in steps for part in step.guard))
     fixed: dict[str, float] = {}
@@ -292,16 +293,87 @@ def _change(name: str, value: Expression, fixed: Mapping[str, float]) -> int | N
     return None if added is None or abs(added) > MOST_MOLECULES else int(added)
 
 
-def _named(labelled: Sequence[tuple[str, Transition]], actions: set[str]) -> tuple[Transition, ...]:
+def _named(moves: Sequence[_Move]) -> tuple[Transition, ...]:
     """Calls them after their action, or their module, with numbers where there are several."""
-    counts = Counter(label for label, _ in labelled)
-    taken = {label for label in actions if counts[label] == 1}
+    counts = Counter(move.label for move in moves)
+    taken = {move.label for move in moves if move.action and counts[move.label] == 1}
     numbers: dict[str, int] = {}
     named = []
-    for label, transition in labelled:
-        name = label
-        if label not in taken:
-            numbers[label] = numbers.get(label, 0) + 1
-            name = new_name(f"{label}_{numbers[label]}", taken)
-        named.append(replace(transition, name=name))
+    for move in moves:
+        name = move.label
+        if name not in taken:
+            numbers[name] = numbers.get(name, 0) + 1
+            name = new_name(f"{name}_{numbers[name]}", taken)
+        named.append(replace(move.transition, name=name))
     return tuple(named)
+
+
+def _rewards(names: Names, program: Program, moves: Sequence[_Move]) -> tuple[Earned, ...]:
+    """What each structure of rewards pays, as a rate in every state.
+
+    A state's reward is earned per unit of time, and a transition's reward whenever the transition fires, also if it
+    changes nothing. On average a transition of rate λ that pays r earns λr per unit of time, and over any time, also
+    up to the first visit to some states, the expected sum is the same (Dynkin's formula).
+    """
+    actions = {copy.new(command.action) for copy in names.copies for command in copy.module.commands} - {""}
+    if program.system is not None:
+        actions |= program.system.introduced
+    structures: dict[str, Earned] = {}
+    nodes = 0
+    for place, structure in enumerate(program.rewards):
+        if structure.name and structure.name in structures:
+            remedy = "give one of them another name"
+            raise Mistake(f'two rewards are called "{structure.name}"', structure.position, remedy)
+        made = _earned(names, structure, actions, moves)
+        nodes += sum(1 for _ in in_order(made.rate.expression))
+        if nodes > _MOST_REWARD_NODES:
+            raise Mistake("these rewards are earned by too many transitions to be read", structure.position)
+        structures[structure.name or str(place)] = made
+    return tuple(structures.values())
+
+
+def _earned(names: Names, structure: Rewards, actions: set[str], moves: Sequence[_Move]) -> Earned:
+    states: list[Expression] = []
+    transitions: list[Expression] = []
+    for item in structure.items:
+        guard, value = _reward(names, item)
+        if item.action is None:
+            states.append(_where(guard, value))
+            continue
+        if (action := item.action.name) and action not in actions:
+            hint = nearest(action, actions) or "it stands between [ and ] of a command"
+            raise Mistake(f"no command has the action {action}", item.action.position, hint)
+        rates = [_firing(move.transition) for move in moves if move.action == action]
+        if rates:
+            paid = _sum(rates) if value == _ONE else Operation("*", (_sum(rates), value))
+            transitions.append(_where(guard, paid))
+    state, rate = _sum(states), _sum([*states, *transitions])
+    return Earned(structure.name, Typed(state, "double"), Typed(rate, "double"))
+
+
+def _reward(names: Names, item: Reward) -> tuple[Expression, Expression]:
+    """The condition and the value of an item."""
+    guard = names.condition(item.guard, None, "rewards are given under a condition")
+    value = names.read(item.value)
+    if value.kind == "bool":
+        raise Mistake("a reward is a number, and this is true or false", item.value.position)
+    if negative_by_sign(value.expression):
+        raise Mistake("a reward is never negative", item.value.position, "ask for the positive part and subtract")
+    return guard.expression, value.expression
+
+
+def _firing(transition: Transition) -> Expression:
+    """The rate at which a transition fires: 0 where its guard does not hold."""
+    return transition.rate if transition.guard is None else _where(transition.guard, transition.rate)
+
+
+def _where(condition: Expression, value: Expression) -> Expression:
+    """A value where a condition holds, and else 0."""
+    if isinstance(condition, Boolean):
+        return value if condition.literal else _NOTHING
+    return Operation("if", (condition, value, _NOTHING))
+
+
+def _sum(terms: Iterable[Expression]) -> Expression:
+    found = [term for term in terms if term != _NOTHING]
+    return joined("+", found) if found else _NOTHING

@@ -22,6 +22,7 @@ from sateen.language.prism_syntax import (
     prism_hint,
     without_comments,
 )
+from sateen.model.prism_system import Composition, check_system, parse_system
 from sateen.model.readers import MAX_CHARACTERS
 
 Part: TypeAlias = Any  # what a rule of the grammar was made into: a token, a Term or one of the classes below
@@ -79,43 +80,65 @@ class Renamed(Named):
 
 
 @dataclass(frozen=True, slots=True)
+class Reward:
+    """`guard : value;`, earned in states, or `[action] guard : value;`, by transitions; None stands for states."""
+
+    action: Named | None
+    guard: Term
+    value: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards(Named):
+    """`rewards "name" ... endrewards`; the name may be ""."""
+
+    items: tuple[Reward, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """A whole file; `rewards` says where rewards stand, which are not read."""
+    """A whole file; without a `system`, all modules synchronise on the actions that they share."""
 
     constants: tuple[Defined, ...]
     formulas: tuple[Defined, ...]
     labels: tuple[Defined, ...]
     variables: tuple[Declared, ...]
     modules: tuple[Module | Renamed, ...]
-    rewards: tuple[Named, ...]
+    rewards: tuple[Rewards, ...]
+    system: Composition | None = None
 
 
 def parse_program(text: str) -> Program:
-    """The parts of a model; ModelError, with a caret, where the text is no model or has what is not supported."""
+    """The parts of a model; ModelError, with a caret, where the text is not a model or has what is not supported."""
     refuse_oversized(text, ModelError, "a model", MAX_CHARACTERS)
     with pointed(text, ModelError):
-        body, rewards = _without_blocks(without_comments(text), "rewards")
-        body, systems = _without_blocks(body, "system")
-        parts: dict[str, tuple[Part, ...]] = _PROGRAMS.read(body, "program")
+        body, block = _without_system(without_comments(text))
+        parts: dict[str, Any] = _PROGRAMS.read(body, "program")
         _check_type(parts.pop("type"))
-        headings = [(re.match(r'\s*("\w+")', block), block.start_pos or 0) for block in rewards]
-        program = Program(**parts, rewards=tuple(Named(name[1] if name else "", start) for name, start in headings))
-        for system in systems:
-            _check_system(system, program)
-        return program
+        program = Program(**parts)
+        if block is None:
+            return program
+        system = parse_system(*block)
+        check_system(system, [module.name for module in program.modules])
+        return replace(program, system=system)
 
 
-def _without_blocks(text: str, word: str) -> tuple[str, list[Token]]:
-    """The text with every `word ... endword` blotted out, and those blocks."""
-    blocks: list[Token] = []
+def _without_system(text: str) -> tuple[str, tuple[str, int] | None]:
+    """The text with its `system ... endsystem` blotted out; and nothing but what stands in it, and where it begins."""
+    blocks = list(re.finditer(r'(?s)(?<!")\bsystem\b(?!")(.*?)(\bendsystem\b|\Z)', text))
+    if not blocks:
+        return text, None
+    block = blocks[0]
+    if not block[2]:
+        raise Mistake("this system is never closed", block.start(), "it ends with endsystem")
+    if len(blocks) > 1:
+        raise Mistake("a second system ... endsystem", blocks[1].start(), "a model has one at most")
+    inside = _blotted(text[: block.start(1)]) + block[1]
+    return text[: block.start()] + _blotted(block[0]) + text[block.end() :], (inside, block.start())
 
-    def blotted(block: re.Match[str]) -> str:
-        if not block[2]:
-            raise Mistake(f"this {word} is never closed", block.start(), f"it ends with end{word}")
-        blocks.append(Token(word, block[1], start_pos=block.start()))
-        return re.sub(r"[^\n]", " ", block[0])
 
-    return re.sub(rf"(?s)\b{word}\b(.*?)(end{word}|\Z)", blotted, text), blocks
+def _blotted(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
 
 
 def _check_type(kinds: Sequence[Token]) -> None:
@@ -130,30 +153,25 @@ def _check_type(kinds: Sequence[Token]) -> None:
         raise Mistake("the model says twice what it is", kinds[1].start_pos or 0)
 
 
-def _check_system(block: Token, program: Program) -> None:
-    """Refuses a composition that is not the parallel one of all modules, which is the one without a system block."""
-    composed = re.sub(r"[\s()]+", "", block).split("||")
-    names = [module.name for module in program.modules]
-    if sorted(composed) != sorted(names):
-        remedy = f"only {' || '.join(names)}, which is what a model without this block does"
-        raise Mistake("this system ... endsystem is not supported", block.start_pos or 0, remedy)
-
-
 _GRAMMAR: Final = (
     EXPRESSIONS
     + r"""
-    program: (type | constants | formulas | labels | variables | modules | initial)*
+    program: (type | constants | formulas | labels | variables | modules | rewards | initial)*
     type: TYPE
     constants: constant _SEMICOLON
     formulas: formula _SEMICOLON
     labels: labelled _SEMICOLON
     variables: "global" variable
     modules: module | renamed
+    rewards: structure
     formula: "formula" NAME _EQ expression
     module: "module" NAME variable* command* "endmodule"
     renamed: "module" NAME _EQ NAME _LSQB renaming (_COMMA renaming)* _RSQB "endmodule"
     renaming: NAME _EQ NAME
     initial: INIT expression "endinit"
+    structure: REWARDS LABEL? reward* "endrewards"
+    reward: acting? expression _COLON expression _SEMICOLON
+    acting: _LSQB NAME? _RSQB
 
     variable: NAME _COLON extent ("init" expression)? _SEMICOLON
     extent: _LSQB expression ".." expression _RSQB | BOOL | INT | CLOCK
@@ -166,6 +184,7 @@ _GRAMMAR: Final = (
     TYPE.2: /(?:TYPES)\b/
     CLOCK: "clock"
     INIT: "init"
+    REWARDS: "rewards"
     _ARROW: "->"
     PRIMED.2: /[A-Za-z_][A-Za-z0-9_]*'/
 """
@@ -177,7 +196,7 @@ class _ProgramBuilder(TermBuilder):
     """The parts of a file by kind, each below a Tree of its kind until the file is whole."""
 
     def program(self, *parts: Tree[Part]) -> dict[str, tuple[Part, ...]]:
-        kinds = ("type", "constants", "formulas", "labels", "variables", "modules")
+        kinds = ("type", "constants", "formulas", "labels", "variables", "modules", "rewards")
         return {kind: tuple(part.children[0] for part in parts if part.data == kind) for kind in kinds}
 
     def formula(self, name: Token, value: Term) -> Defined:
@@ -206,6 +225,17 @@ class _ProgramBuilder(TermBuilder):
     def initial(self, word: Token, condition: Term) -> Part:
         remedy = "give every variable its own value: x : [0..5] init 2;"
         raise Mistake("init ... endinit is not supported: a run begins in one state", word.start_pos or 0, remedy)
+
+    def structure(self, word: Token, *parts: Part) -> Rewards:
+        name = str(parts[0]).strip('"') if parts and isinstance(parts[0], Token) else ""
+        return Rewards(name, word.start_pos or 0, tuple(each for each in parts if isinstance(each, Reward)))
+
+    def reward(self, *parts: Part) -> Reward:
+        *action, guard, value = parts
+        return Reward(action[0] if action else None, guard, value)
+
+    def acting(self, *name: Token) -> Named:
+        return Named(str(name[0]), name[0].start_pos or 0) if name else Named("", 0)
 
     def command(self, *parts: Part) -> Command:
         *action, guard, updates = parts

@@ -4,12 +4,15 @@
     species x = 0 in [-5, 10]          # bounds; an open end is (-inf, 10] or [0, inf)
     real dose = 0.5                    # a real number, which only events change
     constant N = 100
+    observable total = S + I           # a name that formulas and paths may read
     parameter gamma = 0.05, beta       # with or without a default; undeclared free names are parameters too
     infect:  S + I -> 2 I  @ beta * S * I / N
     recover: I -> R        @ mass_action(gamma)
     0 -> S                 @ 0.1 when S < 50        # a guard
     serve:   x := x - 1, busy := 0  @ mu when x > 0 # assignments, which all read the state before
     event cure: I := 0, dose := 2 when time >= 25   # at the instant its trigger becomes true
+    I -> R  @ gamma * I * (1 + sin(0.26 * time))    # the clock, unless something is declared under its name
+    assumes "nobody is born"           # what claims name as taken for granted
 
 A reaction consumes what stands left of the arrow and produces what stands right of it, at the rate after `@`; `0` is
 nothing. `mass_action(k)` is k times the number of ways to choose the reactants: k·A·B, or k·A(A-1)/2 for 2 A. An event
@@ -27,15 +30,27 @@ from sateen.core.errors import ModelError, ModelWarning, nearest
 from sateen.language.expression import LARGEST_WHOLE, Expression, Name
 from sateen.language.grammar import refuse_oversized
 from sateen.model.checks import consumption_faults, negative_by_sign
-from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
-from sateen.model.reactions_text import NAME, WHEN, Piece, lines_of
+from sateen.model.model import (
+    CLOCK,
+    Constant,
+    Event,
+    Model,
+    Observable,
+    Parameter,
+    Transition,
+    Variable,
+    names_read,
+    new_name,
+)
+from sateen.model.reactions_text import ASSUMES, NAME, WHEN, Piece, lines_of
 from sateen.model.readers import MAX_CHARACTERS, ModelReader
 
 _MOST_HINTS: Final = 50  # names among which a misspelt one is looked for
-_DECLARED: Final = re.compile(rf"\s*({NAME})\s*(?:=(?!=)(.*))?$", re.DOTALL)
+_DECLARED: Final = re.compile(rf"\s*({NAME}|\[{NAME}\])\s*(?:=(?!=)(.*))?$", re.DOTALL)
 _EVENT: Final = re.compile(r"\s*event\b")
 _NO_RATE: Final = ("this reaction has no rate", "write it after @, as in  I -> R @ gamma * I")
-_KINDS: Final = ("species", "real", "constant", "parameter")
+_NO_CLOCK: Final = f"the clock is {CLOCK}; if t is not a time: parameter t"
+_KINDS: Final = ("species", "real", "constant", "observable", "parameter")
 
 
 def read_reactions(text: str) -> Model:
@@ -50,6 +65,15 @@ def read_reactions(text: str) -> Model:
     return model
 
 
+def read_remarks(text: str) -> tuple[tuple[Observable, ...], tuple[str, ...]]:
+    """The observables and the assumptions that lines of model text say, such as another language has no place for."""
+    refuse_oversized(text, ModelError, "a model", MAX_CHARACTERS)
+    reader = _Reader(text)
+    for line in lines_of(text):
+        reader.line(line)
+    return tuple(reader.observables.values()), tuple(reader.assumptions)
+
+
 def write_reactions(model: Model) -> str:
     """The text of a model, read again and compared: the form can hold what no text says, such as a name with a `."""
     text = str(model)
@@ -62,11 +86,11 @@ def write_reactions(model: Model) -> str:
             again = read_reactions(text)
     except ModelError as error:
         raise ModelError(f"as text this cannot be read: {error.message}", text, error.position, error.remedy) from None
-    for kind in ("variables", "transitions", "parameters", "constants", "events"):
+    for kind in ("variables", "transitions", "parameters", "constants", "observables", "events"):
         for part, other in zip(getattr(model, kind), getattr(again, kind), strict=False):
             if part != other:
                 raise ModelError(f"{part.name} is not the same once it is written as text and read")
-    if again != model:
+    if again != model or again.assumptions != model.assumptions:
         raise ModelError("this model is not the same once it is written as text and read")
     return text
 
@@ -91,15 +115,20 @@ class _Reader:
         self.where: dict[str, Piece] = {}  # where each name was declared
         self.variables: dict[str, Variable] = {}
         self.constants: dict[str, Constant] = {}
+        self.observables: dict[str, Observable] = {}
         self.parameters: dict[str, Parameter] = {}
         self.reactions: list[_Reaction] = []
         self.events: dict[str, tuple[Event, Piece, Piece]] = {}  # with where its assignments and its trigger stand
         self.labels: set[str] = set()
         self.in_bounds: set[str] = set()  # species whose bounds are written: who writes them knows them
         self.doubts: list[str] = []
+        self.assumptions: list[str] = []
 
     def line(self, line: Piece) -> None:
         kind = line.text.split(maxsplit=1)[0]
+        if assumes := ASSUMES.match(line.text):
+            self.assumptions.append(line.part(assumes.end()).sentence())
+            return
         if kind in _KINDS:
             rest = line.part(line.text.index(kind) + len(kind))
             for declared in rest.split(","):
@@ -118,10 +147,12 @@ class _Reader:
         if match is None:
             declared.fail(f"expected a name and a value, such as {kind} X = 5")
         name = self.name(declared.part(match.start(1), match.end(1)))
+        if match[1].startswith("[") and kind != "observable":
+            declared.fail(f"{match[1]} is a concentration, which only an observable is", f"observable {match[1]} = ...")
         given = None if match[2] is None else declared.part(match.start(2))
         if given is None:
             if kind != "parameter":
-                what = {"species": "an initial count", "real": "an initial value", "constant": "a value"}[kind]
+                what = {"species": "an initial count", "real": "an initial value"}.get(kind, "a value")
                 example = 100 if kind == "constant" else 0
                 declared.fail(f"{name} needs {what}", f"write  {kind} {name} = {example}")
             self.parameters[name] = Parameter(name)
@@ -129,6 +160,8 @@ class _Reader:
             self.variables[name] = self.variable(kind, name, given)
         elif kind == "constant":
             self.constants[name] = Constant(name, given.expression())
+        elif kind == "observable":
+            self.observables[name] = Observable(name, given.expression())
         else:
             value = given.expression()
             if value.names:
@@ -168,7 +201,7 @@ class _Reader:
         if not rates:
             line.rest().fail(*_NO_RATE)
         if len(rates) > 1:
-            rates[1].fail("a second rate", "a reaction has one @, with its rate behind it")
+            rates[1].fail("a second rate", "a reaction has one @, with its rate after it")
         rate, condition = rates[0].cut(WHEN)
         guard = None if condition is None else condition.expression(condition=True)
         if rate.blank:
@@ -262,6 +295,8 @@ class _Reader:
             tuple(self.constants.values()),
             tuple(event for event, _, _ in self.events.values()),
             warnings=tuple(self.doubts),
+            observables=tuple(self.observables.values()),
+            assumptions=tuple(self.assumptions),
         )
 
     def _check(self, reaction: _Reaction) -> None:
@@ -292,19 +327,31 @@ class _Reader:
         for reaction in self.reactions:
             for name in reaction.transition.reads:
                 if name in ("t", CLOCK) and name not in self.where:
-                    kind, where = "rates", reaction.rate
                     if any(name in value.names for _, value in reaction.transition.update):
-                        kind, where = "assignments", reaction.sides
-                    message = f"{name} is not declared, and {kind} cannot depend on time"
-                    where.fail(message, f"if it is no time, declare it: parameter {name}")
-                self._known_or_parameter(name)
+                        message = f"{name} is not declared, and assignments cannot depend on time"
+                        reaction.sides.fail(message, f"if it is not a time, declare it: parameter {name}")
+                    if name == "t":
+                        reaction.rate.fail("t is not declared", _NO_CLOCK)
+                    continue
+                self._known_or_parameter(name, reaction.rate)
         for event, written, trigger in self.events.values():
             for piece, names in ((written, event.assigned_from), (trigger, event.trigger.names)):
                 for name in names:
                     if name == "t" and name not in self.where:
-                        piece.fail("t is not declared", f"the clock is {CLOCK}; if t is no time: parameter t")
+                        piece.fail("t is not declared", _NO_CLOCK)
                     if name != CLOCK:
-                        self._known_or_parameter(name)
+                        self._known_or_parameter(name, piece)
+        for observable in self.observables.values():
+            for name in observable.value.names:
+                if name == CLOCK and self._has_clock:
+                    self.where[observable.name].fail("an observable cannot read the clock", "it follows from the state")
+                self._known_or_parameter(name, self.where[observable.name])
+
+    @property
+    def _has_clock(self) -> bool:
+        """Whether events, rates or guards may read the clock, so that nothing else can be called so undeclared."""
+        timed = any(CLOCK in reaction.transition.reads for reaction in self.reactions)
+        return bool(self.events) or (timed and CLOCK not in self.where)
 
     def _fixed_before(self, owner: str, value: Expression, constants: set[str]) -> None:
         for name in value.names:
@@ -312,11 +359,13 @@ class _Reader:
                 self.where[owner].fail(f"{owner} cannot read the species {name}", "it is fixed before the run begins")
             if name in self.constants and name not in constants:
                 self.where[owner].fail(f"{owner} reads the constant {name}, which is defined later", "swap them")
-            if name == CLOCK and self.events:
+            if name == CLOCK and self._has_clock:
                 self.where[owner].fail(f"{owner} cannot read the clock", "it is fixed before the run begins")
-            self._known_or_parameter(name)
+            self._known_or_parameter(name, self.where[owner])
 
-    def _known_or_parameter(self, name: str) -> None:
+    def _known_or_parameter(self, name: str, piece: Piece) -> None:
+        if name in self.observables:
+            piece.fail(f"{name} is an observable, which only formulas and paths read", "write out what it stands for")
         if name not in self.variables and name not in self.constants:
             self.parameters.setdefault(name, Parameter(name))
 
@@ -325,6 +374,7 @@ class _Reader:
         transitions = (reaction.transition for reaction in self.reactions)
         read = names_read(self.variables.values(), transitions, (event for event, _, _ in self.events.values()))
         read.update(*(constant.value.names for constant in self.constants.values()))
+        read.update(*(observable.value.names for observable in self.observables.values()))
         undeclared = [name for name in self.parameters if name not in self.where]
         for name in self.parameters:
             if name not in read:

@@ -6,6 +6,7 @@ and a trigger. Every part is a Piece, which knows its place, so that every error
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _TARGET: Final = re.compile(rf"\s*({NAME})\s*:=")
 _IN: Final = re.compile(r"(?:(?<=[\w`])\s+|(?<=\))\s*)in\b")  # after a value; elsewhere `in` is a name
 _BOUNDS: Final = re.compile(r"\s*([\[(])\s*(-\s*inf|[-+]?\s*[0-9]+)\s*,\s*(\+?\s*inf|[-+]?\s*[0-9]+)\s*([\])])\s*")
 WHEN: Final = re.compile(r"\bwhen\b")  # between a rate and its guard, or assignments and their trigger
+ASSUMES: Final = re.compile(r'\s*assumes\s*(?=")')
+_BEFORE_COMMENT: Final = re.compile(rf'(?:{ASSUMES.pattern}"(?:[^"\\]|\\.)*")?(?:`[^`]*`|[^#`])*')
 _INITIALLY: Final = re.compile(r"\binitially\b(?:\s+(\w+))?\s*$")
 
 
@@ -114,8 +117,8 @@ class Piece:
         for term in () if self.nothing else self.split("+"):
             match = _TERM.fullmatch(term.text)
             if match is None:
-                message = "a species is missing here" if term.blank else f"{term.text.strip()!r} is no species"
-                term.fail(message, "each side looks like  A + 2 B, or 0 for nothing; the rate stands after @")
+                message = "a species is missing here" if term.blank else f"{term.text.strip()!r} is not a species"
+                term.fail(message, "each side looks like  A + 2 B, or 0 for nothing; the rate follows @")
             name = match[2].strip("`")
             digits = match[1] or "1"
             count = int(digits) if len(digits) <= 10 else LARGEST_WHOLE
@@ -127,7 +130,7 @@ class Piece:
         """The name and the value of `x := x - 1`."""
         match = _TARGET.match(self.text)
         if match is None:
-            message = "an assignment is missing here" if self.blank else f"{self.text.strip()!r} is no assignment"
+            message = "an assignment is missing here" if self.blank else f"{self.text.strip()!r} is not an assignment"
             self.fail(message, "assignments look like  x := x - 1, y := 0")
         return match[1].strip("`"), self.part(match.end())
 
@@ -156,6 +159,16 @@ class Piece:
         if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
             self.fail(f"{digits[:20]} is too large for a bound", "leave that end open: (-inf, or inf)")
         return int(digits)
+
+    def sentence(self) -> str:
+        """What a text in double quotes says, with the escapes of JSON."""
+        try:
+            said = json.loads(self.text)
+        except ValueError:
+            said = None
+        if not isinstance(said, str):
+            self.fail("a sentence in double quotes is missing here", 'as in  assumes "cells do not die"')
+        return said
 
     def triggered(self) -> tuple[Piece, Piece, bool]:
         """The assignments and the trigger of `X := 50 when time >= 25`, and what `initially` says."""
@@ -192,7 +205,7 @@ def lines_of(text: str) -> Iterator[Piece]:
     """The lines that say something, without their comments."""
     start = 0
     for line in text.split("\n"):
-        before = re.match(r"(?:`[^`]*`|[^#`])*", line)  # a comment
+        before = _BEFORE_COMMENT.match(line)
         piece = Piece(text, start, line if before is None or "#" not in line[before.end() :] else before[0])
         if not piece.blank:
             yield piece

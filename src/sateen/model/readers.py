@@ -33,13 +33,15 @@ class ModelReader:
     """How one language of models is read and written.
 
     `read(text)` makes the model that a text describes; if the language `takes_constants`, that is, lets a model leave
-    constants open, it is `read(text, constants=values)`. `write(model)`, where there is one, makes the text. Files of
-    more than `max_bytes` are refused unread.
+    constants open, it is `read(text, constants=values)`; if it `takes_scale`, because amounts in it may be
+    concentrations, it is `read(text, scale=..., split=...)`. `write(model)`, where there is one, makes the text. Files
+    of more than `max_bytes` are refused unread.
     """
 
     read: Callable[..., Model]
     write: Callable[[Model], str] | None = None
     takes_constants: bool = False
+    takes_scale: bool = False
     max_bytes: int = 4 * MAX_CHARACTERS
 
 
@@ -67,14 +69,25 @@ def reader_of(path: Path) -> ModelReader:
     return READERS[suffix]
 
 
-def load_model(path: Path, constants: Mapping[str, object] | None = None) -> Model:
+def load_model(
+    path: Path,
+    constants: Mapping[str, object] | None = None,
+    *,
+    scale: float | str | None = None,
+    split: bool = True,
+) -> Model:
     """The model in a file, by the reader of its suffix; `constants` are for languages that leave some open."""
     reader = reader_of(path)
     if constants and not reader.takes_constants:
         remedy = "they are for models in the PRISM language; other models have parameters"
         raise ModelError(f"{path} takes no constants, and {', '.join(constants)} is given", remedy=remedy)
+    if not reader.takes_scale and (scale is not None or not split):
+        remedy = "it is for SBML and Antimony; in other models species are counts, and every rate has one direction"
+        raise ModelError(f"{path} takes no {'split' if scale is None else 'scale'}", remedy=remedy)
     text = read_file(path, reader.max_bytes)
     try:
+        if reader.takes_scale:
+            return reader.read(text, scale=scale, split=split)
         return reader.read(text, constants=constants) if reader.takes_constants else reader.read(text)
     except ModelError as error:
         if error.text:
@@ -93,7 +106,7 @@ def save_model(model: Model, path: Path) -> None:
 
 
 def read_file(path: Path, max_bytes: int = 4 * MAX_CHARACTERS) -> str:
-    """The text of a file; ModelError where it is no regular file, no text in UTF-8, or too large."""
+    """The text of a file; ModelError where it is not a regular file, not text in UTF-8, or too large."""
     try:
         text = read_text(path, max_bytes)
     except InputError as error:

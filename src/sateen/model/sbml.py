@@ -16,19 +16,23 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from sateen.core.errors import InputError, ModelWarning
+from sateen.core.errors import InputError, ModelError, ModelWarning
 from sateen.core.text import number_text
-from sateen.language.expression import COMPARISONS, Expression, Name, Number, Operation, in_order, joined_parts, number
-from sateen.model.checks import consumption_fault, negative_by_sign
-from sateen.model.model import CLOCK, Constant, Event, Model, Parameter, Transition, Variable, names_read, new_name
-from sateen.model.sbml_math import SBML_TIME, Element, as_condition, library, sum_of
-from sateen.model.sbml_names import Names, Source, listed, local_parameters, whole
+from sateen.language.expression import Expression, Number, concentrated, literal_value, number
+from sateen.model.model import Constant, Model, Observable, Parameter, Variable, names_read
+from sateen.model.reactions import read_remarks
+from sateen.model.sbml_elements import Source, flattened, listed, local_parameters, remarks_of, whole
+from sateen.model.sbml_math import SBML_TIME, Element, library
+from sateen.model.sbml_names import Names
+from sateen.model.sbml_reactions import events_of, has_trigger, reactions_of, said
 from sateen.model.sbml_safety import first_character, safe_header
+from sateen.model.sbml_scale import molecules_of, scale_of, scale_remedy
+from sateen.model.sbml_split import Splitter
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
 _MOST_ERRORS: Final = 3  # of the library's, that are shown
 _LONGEST_SENTENCE: Final = 250  # characters of one
-_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_CLOSE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +43,65 @@ class SbmlModel:
     rules: Mapping[str, Expression]
 
 
-def read_sbml(text: str, origin: Source | None = None) -> SbmlModel:
+def read_sbml(
+    text: str, origin: Source | None = None, *, scale: float | str | None = None, split: bool = True
+) -> SbmlModel:
     """The model that an SBML text describes; ModelError, with id and line, where it cannot be simulated.
 
-    `origin` is the text it was made from, if it was made by a program: errors point there, and an arrow that is called
-    reversible is believed only if the rate says so too.
+    `origin` is the text it was made from, if it was made by a program: errors point there. `scale` is the number of
+    molecules in a unit of amount, or "units"; without one, amounts are numbers of molecules. `split` says whether a net
+    rate may be split into two directions.
     """
-    packages, reversible = safe_header(text)
+    header = safe_header(text)
     source = origin or Source(text, lambda element: first_character(text, element.getLine()))
-    file = _document(text, source).getModel()
-    names = Names(file, source)
+    document = _document(text, source)
+    if header.composed:
+        inside = Source(text, lambda _: 0)  # the lines of what was flattened are not those of the text
+        return read_sbml(flattened(document, source), inside, scale=scale, split=split)
+    file = document.getModel()
+    molecules = scale_of(scale, file, source)
+    names = Names(file, source, molecules is not None)
     if not names.species:
         source.fail("this model has no species", file)
     if not names.reactions:
         source.fail("this model has no reactions", file)
-    declared = reversible if origin is None else frozenset()
-    transitions = tuple(_transition(names, file, each, name in declared) for name, each in names.reactions.items())
-    events = _events(names, file)
-    variables = _variables(names)
+    rounding: list[str] = []
+    variables = _variables(names, molecules, rounding)
     if not variables:
         source.fail("nothing in this model changes: every species is constant, a boundary or set by a rule", file)
-    moving = {name: names.amount_set(name, names.ruled(name)) for name in names.rules if names.moves_by_rule(name)}
-    rules = {name: rule for name, rule in moving.items() if SBML_TIME.name not in rule.names}
-    read = names_read(variables, transitions, events).union(*(rule.names for rule in rules.values()))
-    doubts = list(_doubts(names, transitions))
-    unread = (f"the package {name} is not read" for name in packages)
-    remarks = (*unread, *_remarks(file, source, names, rules), *doubts)
-    model = Model(variables, transitions, tuple(_parameters(names)), _constants(names, read), events, remarks)
+    values = _values(names, molecules)
+    start = {**values, **{each.name: float(each.initial.evaluate(values)) for each in variables}}
+    real = {SBML_TIME.name, *(each.name for each in variables if not each.whole)}
+    splitter = Splitter(_values(names, molecules, zero=1.0), molecules or 1.0, real)
+    reactions = reactions_of(names, file, splitter, start, split)
+    events = events_of(names, file)
+    observed = {name: value for name, value in names.observed() if SBML_TIME.name not in value.names}
+    written, assumptions = read_remarks(remarks_of(file))
+    amounts = {name: names.amount(name) for name in names.counts}
+    known = {each.name: each.value.substitute(amounts) for each in written if concentrated(each.name)} | observed
+    order = dict.fromkeys((*(each.name for each in written), *known))
+    observed = {name: known[name] for name in order if name in known}
+    read = names_read(variables, reactions.transitions, events).union(*(value.names for value in observed.values()))
+    unread = [f"the package {name} is not read" for name in header.packages]
+    unread += [f"the package {name} is required, but nothing of it is used" for name in header.empty]
+    sizes = [
+        source.note(f"the compartment {each.getId()} has no size, and gets the size 1", each) for each in names.unsized
+    ]
+    doubts = (*sizes, *reactions.doubts)
+    model = Model(
+        variables,
+        reactions.transitions,
+        tuple(_parameters(names)),
+        _constants(names, read, molecules),
+        events,
+        (*unread, *_remarks(file, names, molecules), *rounding, *reactions.notes, *doubts),
+        tuple(Observable(name, value) for name, value in observed.items()),
+        (*assumptions, *reactions.assumptions),
+    )
     _check_start(model, names)
     for doubt in doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=3)
+    rules = {name: observed[name] for name in names.rules if name in observed}
     return SbmlModel(model, MappingProxyType(rules))
 
 
@@ -119,186 +152,42 @@ def _check_start(model: Model, names: Names) -> None:
         try:
             Model((variable,), ()).initial(values)
         except InputError as error:
-            names.fail(str(error), names.setter(variable.name))
+            owner = next((name for name, count in names.counts.items() if count == variable.name), variable.name)
+            names.fail(str(error), names.setter(owner), _scale_remedy(names) if not names.molecules else "")
 
 
-def _remarks(model: Element, source: Source, names: Names, rules: Mapping[str, Expression]) -> Iterator[str]:
-    for name, rule in rules.items():
-        written = str(rule) if len(str(rule)) <= _LONGEST_SENTENCE else f"{str(rule)[:_LONGEST_SENTENCE]}..."
-        yield source.note(f"{name} is inlined: {name} = {written}", names.rules[name])
+def _remarks(model: Element, names: Names, molecules: float | None) -> Iterator[str]:
+    note = names.source.note
+    for name in names.rules:
+        if names.moves_by_rule(name):
+            rule = names.amount_set(name, names.ruled(name))
+            timed = SBML_TIME.name in rule.names
+            unread = "; it reads the time, so formulas and paths cannot show it" if timed else ""
+            yield note(f"{name} is inlined: {name} = {said(rule)}{unread}", names.rules[name])
     for event in listed(model.getListOfEvents()):
-        if not _has_trigger(event):
-            yield source.note(f"the event {event.getId()} has no trigger, so it never happens", event)
+        if not has_trigger(event):
+            yield note(f"the event {event.getId()} has no trigger, so it never happens", event)
     for constraint in names.unwatched:
-        yield source.note("the constraint is not watched", constraint)
-    for element in (model, *names.species.values()):
-        if element.getSubstanceUnits() == "mole":
-            yield source.note("the unit of amounts is the mole; they are read as molecules", element)
+        yield note("the constraint is not checked during runs", constraint)
+    if molecules is None:
+        for element in (model, *names.species.values()):
+            if element.getSubstanceUnits() == "mole":
+                yield note("the unit of amounts is the mole; they are read as molecules", element)
+    elif names.counts:
+        first, count = next(iter(names.counts.items()))
+        message = f"amounts are counted: {number_text(molecules)} molecules are in a unit of amount"
+        yield f"{message}, {count} = {names.molecules} * {first}; formulas read {first} as the file does"
+        assigned = [f"{name} to {names.counts[name]}" for name in names.by_event if name in names.counts]
+        if assigned:
+            yield f"what events set is rounded to whole counts: {', '.join(assigned)}"
 
 
-def _doubts(names: Names, transitions: tuple[Transition, ...]) -> Iterator[str]:
-    """What is legal but may lead below 0; a rate that is never positive is refused."""
-    for transition in transitions:
-        reaction = names.reactions[transition.name]
-        if negative_by_sign(transition.rate):
-            message = f"the rate of {transition.name} is never positive: {transition.rate}"
-            names.fail(message, reaction.getKineticLaw())
-        if (fault := consumption_fault(transition)) is not None:
-            yield names.source.note(f"{fault.message}; {fault.remedy}", reaction)
-
-
-def _transition(names: Names, model: Element, reaction: Element, reversible: bool) -> Transition:
-    """A reaction, refused if it has no discrete meaning; it is `reversible` if the file explicitly declares it so."""
-    name = reaction.getId()
-    factor = model.getConversionFactor() if model.isSetConversionFactor() else ""
-    if reversible:
-        remedy = (
-            "split it into two reactions, one for each direction, each with its own rate\n"
-            'if it only goes forward, write reversible="false"'
-        )
-        names.fail(f"the reaction {name} is reversible", reaction, remedy)
-    if reaction.isSetFast() and reaction.getFast():
-        remedy = "a fast reaction has no rate of its own; remove the attribute, or the reaction"
-        names.fail(f"the reaction {name} is fast, which is not supported", reaction, remedy)
-    rate = names.rate(name)
-    if reaction.getReversible() and (backward := _backward(names, rate)) is not None:
-        remedy = f"split it into two reactions, one for each direction; the rate of the second would be {backward}"
-        names.fail(f"the rate of {name} is that of a reversible reaction: {rate}", reaction, remedy)
-    consumed = _side(names, listed(reaction.getListOfReactants()), name, factor)
-    produced = _side(names, listed(reaction.getListOfProducts()), name, factor)
-    match rate:
-        case Operation("if", (guard, guarded, Number(0.0))):
-            return Transition(name, guarded, consumed, produced, guard=guard)
-    return Transition(name, rate, consumed, produced)
-
-
-def _backward(names: Names, rate: Expression) -> Expression | None:
-    """A part of a rate that is subtracted and depends on the state, if there is one: the way back."""
-    for node in in_order(rate):
-        for term in joined_parts("+", node):
-            taken = term is not node and isinstance(term, Operation) and term.symbol == "-"
-            if taken and any(names.is_variable(name) for name in term.names):
-                return term.children[0]
-    return None
-
-
-def _side(names: Names, references: list[Element], reaction: str, factor: str) -> tuple[tuple[str, int], ...]:
-    """What stands on one side, counted; species that reactions do not change are left out."""
-    counts: dict[str, int] = {}
-    for reference in references:
-        name = reference.getSpecies()
-        species = names.species[name]
-        noun = f"the stoichiometry of {name} in {reaction}"
-        count = names.stoichiometry(reference, noun)
-        if species.getConstant() or species.getBoundaryCondition():
-            continue
-        count *= _converted(names, species, species.getConversionFactor() or factor)
-        counts[name] = counts.get(name, 0) + count
-    return tuple((name, count) for name, count in counts.items() if count)
-
-
-def _converted(names: Names, species: Element, factor: str) -> int:
-    if not factor:
-        return 1
-    noun = f"the conversion factor of {species.getId()}"
-    value = names.fixed_value(Name(factor), species, noun)
-    count = whole(value)
-    if count is None or count < 1:
-        names.fail(f"{noun} is {value:g}", species, "it must be a whole number from 1 on")
-    return count
-
-
-def _events(names: Names, model: Element) -> tuple[Event, ...]:
-    """Every event of the file, those of higher priority first."""
-    elements = [each for each in listed(model.getListOfEvents()) if _has_trigger(each)]
-    elements.sort(key=lambda event: -_priority(names, event))
-    alone = len(elements) == 1
-    taken = {each.getId() for each in elements}
-    events = []
-    for place, element in enumerate(elements, start=1):
-        name = element.getId() or new_name(f"event_{place}", taken)
-        events.append(_event(names, element, name, alone))
-    if events and CLOCK in (*names.species, *names.parameters, *names.compartments):
-        names.fail(f"{CLOCK} is the clock in a model with events", names.setter(CLOCK), "give it another id")
-    return tuple(events)
-
-
-def _has_trigger(event: Element) -> bool:
-    return event.getTrigger() is not None and event.getTrigger().getMath() is not None
-
-
-def _priority(names: Names, event: Element) -> float:
-    priority = event.getPriority()
-    if priority is None or priority.getMath() is None:
-        return -math.inf
-    value = names.read(priority, f"the priority of the event {event.getId()}")
-    if value.names:
-        remedy = "only numbers are supported; they order events that happen at one instant"
-        names.fail(f"the priority of the event {event.getId()} is {value}", priority, remedy)
-    return float(value.evaluate({}))
-
-
-def _event(names: Names, event: Element, name: str, alone: bool) -> Event:
-    delay, trigger = event.getDelay(), event.getTrigger()
-    if delay is not None and delay.getMath() is not None:
-        waits = names.read(delay, f"the delay of the event {name}")
-        if waits.names or float(waits.evaluate({})) != 0.0:
-            remedy = "only events without delay are supported; a chain of reactions can stand for a random delay"
-            names.fail(f"the event {name} has a delay", delay, remedy)
-    if not alone and trigger.isSetPersistent() and not trigger.getPersistent():
-        remedy = 'with other events it could be called off by one of them: write persistent="true"'
-        names.fail(f"the trigger of the event {name} is not persistent", trigger, remedy)
-    if not alone and event.isSetUseValuesFromTriggerTime() and not event.getUseValuesFromTriggerTime():
-        remedy = 'with other events the values depend on their order: write useValuesFromTriggerTime="true"'
-        names.fail(f"the event {name} does not use the values at the time of its trigger", event, remedy)
-    noun = f"the trigger of the event {name}"
-    condition = _timed(names, as_condition(names.read(trigger, noun)), trigger, noun)
-    initially = trigger.getInitialValue() if trigger.isSetInitialValue() else True
-    update = tuple(
-        _assignment(names, each, name) for each in listed(event.getListOfEventAssignments()) if each.getMath()
-    )
-    return Event(name, update, condition, bool(initially))
-
-
-def _assignment(names: Names, assignment: Element, event: str) -> tuple[str, Expression]:
-    name = assignment.getVariable()
-    if name not in names.species and name not in names.parameters:
-        what = "a compartment" if name in names.compartments else "a stoichiometry"
-        remedy = "events may change species and parameters"
-        names.fail(f"the event {event} changes {name}, {what}", assignment, remedy)
-    value = names.amount_set(name, names.read(assignment, f"what the event {event} makes of {name}"))
-    if SBML_TIME.name in value.names:
-        remedy = "only its trigger may read the time"
-        names.fail(f"the event {event} sets {name} to a value that depends on time", assignment, remedy)
-    return name, value
-
-
-def _timed(names: Names, condition: Expression, trigger: Element, noun: str) -> Expression:
-    """A trigger in which the clock stands alone on the left of every comparison that reads it."""
-    if SBML_TIME.name not in condition.names:
-        return condition
-    if isinstance(condition, Operation) and condition.symbol in ("and", "or", "not"):
-        parts = tuple(_timed(names, operand, trigger, noun) for operand in condition.operands)
-        return Operation(condition.symbol, parts)
-    if isinstance(condition, Operation) and condition.symbol in COMPARISONS:
-        symbol, (left, right) = condition.symbol, condition.operands
-        if SBML_TIME.name in right.names:
-            left, right, symbol = right, left, _MIRRORED[symbol]
-        terms = joined_parts("+", left)
-        others = [term for term in terms if term != SBML_TIME]
-        if len(others) == len(terms) - 1 and not any(SBML_TIME.name in each.names for each in (*others, right)):
-            return Operation(symbol, (Name(CLOCK), sum_of([right, *map(_negative, others)])))
-    remedy = "compare the time with something, as in time >= 25"
-    names.fail(f"{noun} reads the time within a formula", trigger, remedy)
-
-
-def _negative(term: Expression) -> Expression:
-    return term.operands[0] if isinstance(term, Operation) and term.symbol == "-" else Operation("-", (term,))
-
-
-def _variables(names: Names) -> tuple[Variable, ...]:
-    """What changes: species, and parameters that events set."""
-    counts = [_count(names, name) for name in names.species if names.is_variable(name)]
+def _variables(names: Names, molecules: float | None, notes: list[str]) -> tuple[Variable, ...]:
+    """What changes: species, and parameters that events set; `notes` gets what was rounded."""
+    if molecules is None:
+        counts = [_count(names, name) for name in names.counts]
+    else:
+        counts = [_scaled(names, name, molecules, notes) for name in names.counts]
     real = [name for name in names.parameters if names.is_variable(name)]
     return (*counts, *(Variable(name, names.initial(name), None, None, whole=False) for name in real))
 
@@ -312,11 +201,37 @@ def _count(names: Names, name: str) -> Variable:
     count = whole(amount)
     if count is None or not Variable(name, initial, low, high).allows(count):
         where = names.assigned.get(name, names.species[name])
-        remedy = "amounts are numbers of molecules here, not moles: whole numbers from 0 on"
-        if count is not None and count >= 0:
-            remedy = "a constraint of the model forbids it"
+        remedy = "a constraint of the model forbids it" if count is not None and count >= 0 else _scale_remedy(names)
         names.fail(f"the species {name} begins with {number_text(amount)}", where, remedy)
     return Variable(name, initial if count == amount else number(float(count)), low, high)
+
+
+def _scale_remedy(names: Names) -> str:
+    """What to do about amounts that are not whole numbers of molecules."""
+    known = (literal_value(names.initial(name)) for name in names.counts)
+    return scale_remedy(next(iter(names.species.values())).getModel(), [value for value in known if value is not None])
+
+
+def _scaled(names: Names, name: str, molecules: float, notes: list[str]) -> Variable:
+    """A species that is counted in molecules, of which a unit of amount has several."""
+    amount = names.initial(name)
+    where = names.assigned.get(name, names.species[name])
+    value = literal_value(amount)
+    if value is not None and value < 0:
+        names.fail(f"the species {name} begins with {number_text(value)}", where, "an amount is at least 0")
+    try:
+        initial, inexact = molecules_of(amount, molecules, names.molecules)
+    except ModelError as error:
+        names.fail(f"the species {name}: {error.message}", where, error.remedy)
+    if inexact:
+        notes.append(names.source.note(f"{name} begins with {amount}, rounded to {initial} molecules", where))
+    low, high = (None if each is None else each * molecules for each in names.bounds.get(name, (0, None)))
+    least = None if low is None else math.ceil(low - _CLOSE * abs(low))
+    most = None if high is None else math.floor(high + _CLOSE * abs(high))
+    variable = Variable(names.counts[name], initial, least, most)
+    if not initial.names and not variable.allows(float(initial.evaluate({}))):
+        names.fail(f"the species {name} begins with {amount}", where, "a constraint of the model forbids it")
+    return variable
 
 
 def _parameters(names: Names) -> Iterator[Parameter]:
@@ -332,10 +247,22 @@ def _parameters(names: Names) -> Iterator[Parameter]:
         yield Parameter(name, None if math.isnan(value) else value)
 
 
-def _constants(names: Names, read: Set[str]) -> tuple[Constant, ...]:
+def _values(names: Names, molecules: float | None, zero: float = 0.0) -> dict[str, float]:
+    """The values of all that does not move, under the defaults of the file; 1 for a parameter without one.
+
+    `zero` stands in the place of 0: a rate constant that is 0 by default may be another one in a run.
+    """
+    defaults = {each.name: 1.0 if each.default is None else each.default for each in _parameters(names)}
+    parameters = [Parameter(name, default or zero) for name, default in defaults.items()]
+    return Model((), (), tuple(parameters), _constants(names, names.compartments.keys(), molecules)).values()
+
+
+def _constants(names: Names, read: Set[str], molecules: float | None) -> tuple[Constant, ...]:
     """What no run changes, each after those it reads; compartments only if they are among those `read`."""
     values = dict(_constant_values(names))
     placed: dict[str, Constant] = {}
+    if molecules is not None:
+        placed[names.molecules] = Constant(names.molecules, Number(molecules))
     path: list[str] = []  # from a constant to one that it reads, by way of others
 
     def place(name: str) -> None:

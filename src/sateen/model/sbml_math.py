@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
 from sateen.core.errors import ExpressionError, ModelError
+from sateen.core.extras import install_command
 from sateen.language.expression import (
     COMPARISONS,
     Boolean,
@@ -32,6 +33,8 @@ Element: TypeAlias = Any  # an object of libsbml, which has no types
 Lookup: TypeAlias = Callable[[str], Expression]
 
 SBML_TIME: Final = Name("csymbol time")  # what csymbol time is read as: no SBML id has a space
+AVOGADRO: Final = 6.02214076e23  # by definition, since 2019
+AVOGADRO_2006: Final = 6.02214179e23  # as SBML Level 3 Version 1 has it
 TAGS: Final[Mapping[str, str]] = {  # the elements of MathML that are symbols of expressions
     "+": "plus",
     "-": "minus",
@@ -47,7 +50,7 @@ TAGS: Final[Mapping[str, str]] = {  # the elements of MathML that are symbols of
     ">=": "geq",
     "==": "eq",
     "!=": "neq",
-    **{symbol: symbol for symbol in ("and", "or", "not", "min", "max", "abs", "exp", "floor")},
+    **{symbol: symbol for symbol in ("and", "or", "not", "min", "max", "abs", "exp", "floor", "sin", "cos")},
 }
 _TO_A_BASE: Final = "logarithm to a base"
 _MOST_NODES: Final = 5_000  # of one expression, after functions and rules are inlined
@@ -68,7 +71,7 @@ def library() -> Element:
     try:
         import libsbml
     except ImportError:
-        remedy = "install it with  pip install antimony python-libsbml, or in a clone  pip install '.[sbml]'"
+        remedy = f"install it with  {install_command('sbml')}"
         raise ModelError("SBML files are read by python-libsbml, which is not installed", remedy=remedy) from None
     return libsbml
 
@@ -81,8 +84,9 @@ def children_of(node: Element) -> list[Element]:
 class Functions:
     """The function definitions of a file, and the reader of every formula that may call them."""
 
-    def __init__(self, definitions: Mapping[str, Element]) -> None:
+    def __init__(self, definitions: Mapping[str, Element], avogadro: float) -> None:
         self.definitions = definitions
+        self.avogadro = Number(avogadro)
         self._calling: list[str] = []
         self._depth = 0
 
@@ -104,7 +108,7 @@ class Functions:
             remedy = "what is: arithmetic, comparisons, logic, piecewise, exp, ln, min, max"
             raise Mistake(f"{_named(node)} is not supported", remedy=remedy)
         if symbol == "number":
-            return _literal(node)
+            return self.avogadro if kind == library().AST_NAME_AVOGADRO else _literal(node)
         if symbol == "name":
             return lookup(node.getName())
         if symbol in _LEAVES:
@@ -146,7 +150,7 @@ class Functions:
 
 
 def _small(expression: Expression) -> Expression:
-    """`expression`, if it has not too many parts to be worked with."""
+    """`expression`, if it does not have too many parts to be worked with."""
     if sum(1 for _ in islice(in_order(expression), _MOST_NODES + 1)) > _MOST_NODES:
         raise Mistake(f"with functions and rules inlined, it has more than {_MOST_NODES:,} parts")
     return expression
@@ -170,7 +174,7 @@ def _literal(node: Element) -> Expression:
     else:
         value = float(node.getInteger() if kind == libsbml.AST_INTEGER else node.getReal())
     if not math.isfinite(value):
-        raise Mistake(f"{value:g} is no finite number")
+        raise Mistake(f"{value:g} is not a finite number")
     return number(value)
 
 
@@ -296,7 +300,7 @@ _OPERATIONS: Final[Mapping[str, tuple[int, int, Callable[[str, list[Expression]]
     "-": (1, 2, _difference),
     "*": (0, _MANY, _product),
     **dict.fromkeys(("/", "^"), (2, 2, _plain)),
-    **dict.fromkeys(("abs", "exp", "log", "floor", "ceil", "not"), (1, 1, _plain)),
+    **dict.fromkeys(("abs", "exp", "log", "floor", "ceil", "sin", "cos", "not"), (1, 1, _plain)),
     **dict.fromkeys(("min", "max"), (1, _MANY, joined)),
     **dict.fromkeys(COMPARISONS, (2, _MANY, _comparison)),
     "!=": (2, 2, _comparison),

@@ -1,47 +1,27 @@
 """What the ids in an SBML file stand for: species, parameters, compartments, rules and rates, now and at the start.
 
-Amounts are numbers of molecules. Where a species is measured by its concentration, a formula that reads it reads the
-amount divided by the size of its compartment, and what sets it sets the concentration times that size.
+Amounts are numbers of molecules, or of units of `scale` molecules each; then the state has the counts, and a formula
+that reads an amount reads the count divided by the scale. Where a species is measured by its concentration, a formula
+that reads it reads the amount divided by the size of its compartment, and what sets it sets the concentration times
+that size.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
-from typing import Final, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
-from sateen.core.errors import ModelError
 from sateen.core.text import number_text
-from sateen.language.expression import LARGEST_WHOLE, Expression, Name, Number, Operation, number
+from sateen.language.expression import Expression, Name, Number, Operation, number
 from sateen.language.grammar import Mistake
 from sateen.model.checks import MOST_MOLECULES
 from sateen.model.model import new_name
-from sateen.model.sbml_math import SBML_TIME, Element, Functions, as_number, children_of, library
+from sateen.model.sbml_elements import Source, bounds_of, by_id, listed, local_names, rules_of, whole, with_formula
+from sateen.model.sbml_math import AVOGADRO, AVOGADRO_2006, SBML_TIME, Element, Functions, as_number
 
-ById: TypeAlias = Mapping[str, Element]
-Bounds: TypeAlias = tuple[int | None, int | None]
-
-_CLOSE: Final = 1e-9  # relative: a product such as 0.7 * 10 is a whole number up to rounding
+_ONE: Final = Number(1.0)
 _MOST_NESTED: Final = 20  # values at the start that are read by way of each other
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A text, and where in it an element of the file that the library read stands."""
-
-    text: str
-    find: Callable[[Element], int]
-
-    def fail(self, message: str, element: Element, remedy: str = "") -> NoReturn:
-        """Refuses an element, and points to it."""
-        raise ModelError(message, self.text, self.find(element), remedy)
-
-    def note(self, message: str, element: Element) -> str:
-        """A remark on an element, with its line."""
-        return f"line {self.text.count(chr(10), 0, self.find(element)) + 1}: {message}"
 
 
 class Names:
@@ -50,30 +30,40 @@ class Names:
     A rule stands after those that it reads; rules of kinds that are not supported are refused. `by_event` are the
     assignments of events; `local` is, for each reaction, what its local parameters are called in the whole model.
     `bounds` are those that constraints such as X <= 10 give to amounts; `unwatched` are the other constraints.
-    `fixed` are the parameters on which the form of the model depends.
+    `unsized` are compartments of Level 2 without a size, which get the size 1.
+    `fixed` are the parameters on which the form of the model depends. `counts` are what the counts of species that
+    move are called, and `molecules` is the name of the scale, or empty where amounts are counts.
     """
 
-    def __init__(self, model: Element, source: Source) -> None:
+    def __init__(self, model: Element, source: Source, scaled: bool = False) -> None:
         self.source = source
         self.fail = source.fail
-        self.species = _by_id(model.getListOfSpecies())
-        self.parameters = _by_id(model.getListOfParameters())
-        self.compartments = _by_id(model.getListOfCompartments())
-        self.reactions = _by_id(model.getListOfReactions())
+        self.species = by_id(model.getListOfSpecies())
+        self.parameters = by_id(model.getListOfParameters())
+        self.compartments = by_id(model.getListOfCompartments())
+        self.unsized = _unsized(model, self.compartments.values())
+        self.reactions = by_id(model.getListOfReactions())
         lists = [(each.getListOfReactants(), each.getListOfProducts()) for each in self.reactions.values()]
         references = [each for sides in lists for side in sides for each in listed(side)]
         self.references = {each.getId(): each for each in references if each.getId()}
-        self.rules = _rules(model, source)
-        assigned = _with_formula(listed(model.getListOfInitialAssignments()))
+        self.rules = rules_of(model, source)
+        assigned = with_formula(listed(model.getListOfInitialAssignments()))
         self.assigned = {each.getSymbol(): each for each in assigned}
         events = listed(model.getListOfEvents())
-        by_event = _with_formula(each for event in events for each in listed(event.getListOfEventAssignments()))
+        by_event = with_formula(each for event in events for each in listed(event.getListOfEventAssignments()))
         self.by_event = {each.getVariable(): each for each in by_event}
         ids = [*self.species, *self.parameters, *self.compartments, *self.reactions, *self.references]
-        self.local = _local_names(self.reactions, ids)
-        self.bounds, self.unwatched = _bounds(_with_formula(listed(model.getListOfConstraints())), self.species)
+        self.local = local_names(self.reactions, ids)
+        self.bounds, self.unwatched = bounds_of(with_formula(listed(model.getListOfConstraints())), self.species)
         self.fixed: set[str] = set()
-        self._functions = Functions(_by_id(model.getListOfFunctionDefinitions()))
+        self._owners: dict[str, str] = {}
+        taken = {*ids, *(each for names in self.local.values() for each in names.values())}
+        self.molecules = new_name("scale", taken) if scaled else ""
+        movable = [name for name in self.species if self.is_variable(name)]
+        self.counts = {name: new_name(f"{name}_count", taken) if scaled else name for name in movable}
+        self._owners = {count: name for name, count in self.counts.items()}
+        newest = (model.getLevel(), model.getVersion()) >= (3, 2)
+        self._functions = Functions(by_id(model.getListOfFunctionDefinitions()), AVOGADRO if newest else AVOGADRO_2006)
         self._known: dict[tuple[str, str], Expression] = {}
         self._in_progress: list[tuple[str, str]] = []
         for name in self.rules:
@@ -101,7 +91,7 @@ class Names:
         if self.moves_by_rule(name):
             return self.ruled(name)
         if name in self.species:
-            return self._per_size(name, Name(name))
+            return self.per_size(name, self.amount(name))
         if name in self.reactions:
             return self.rate(name)
         if name in self.references:
@@ -111,6 +101,11 @@ class Names:
         elif name not in self.parameters:
             raise Mistake(f"nothing is called {name}")
         return Name(name)
+
+    def amount(self, name: str) -> Expression:
+        """The amount of a species, in the unit of the file."""
+        count = Name(self.counts.get(name, name))
+        return Operation("/", (count, Name(self.molecules))) if self.molecules and name in self.counts else count
 
     def rate(self, name: str) -> Expression:
         """The rate of a reaction, which its kinetic law says."""
@@ -126,11 +121,7 @@ class Names:
         def inside(read: str) -> Expression:
             return Name(local[read]) if read in local else self.now(read)
 
-        rate = as_number(self.read(law, f"the rate of {name}", inside))
-        if SBML_TIME.name in rate.names:
-            remedy = "between two reactions a rate must not change; an event can switch it at a time"
-            self.fail(f"the rate of {name} depends on time", law, remedy)
-        return rate
+        return as_number(self.read(law, f"the rate of {name}", inside))
 
     def moves_by_rule(self, name: str) -> bool:
         """Whether a rule sets an id, and reads something that moves."""
@@ -144,7 +135,8 @@ class Names:
         return self._once("assignment rule", name, lambda: self.read(self.rules[name], noun))
 
     def is_variable(self, name: str) -> bool:
-        """Whether reactions or events may change what an id stands for."""
+        """Whether reactions or events may change what an id, or the count of one, stands for."""
+        name = self._owners.get(name, name)
         if name in self.by_event:
             return True
         species = self.species.get(name)
@@ -177,14 +169,15 @@ class Names:
         if species is None or species.getHasOnlySubstanceUnits():
             return None
         compartment = self.compartments[species.getCompartment()]
-        if compartment.isSetSpatialDimensions() and compartment.getSpatialDimensionsAsDouble() == 0:
+        if _is_point(compartment):
             return None
         size = self._size(compartment, f"{name} is measured by its concentration in it")
         if not size.names and float(size.evaluate({})) <= 0:
             self.fail(f"the compartment {compartment.getId()} has the size {size}", compartment, "it must be positive")
-        return None if size == Number(1.0) else Name(compartment.getId())
+        return None if size == _ONE else Name(compartment.getId())
 
-    def _per_size(self, name: str, amount: Expression) -> Expression:
+    def per_size(self, name: str, amount: Expression) -> Expression:
+        """An amount of a species as formulas of the file read it: divided by the size of its compartment, or not."""
         size = self._size_of(name)
         return amount if size is None else Operation("/", (amount, size))
 
@@ -192,6 +185,29 @@ class Names:
         """The amount of a species that is set to `value`, which may be a concentration; other things as they are."""
         size = self._size_of(name)
         return as_number(value) if size is None else Operation("*", (as_number(value), size))
+
+    def observed(self) -> Iterator[tuple[str, Expression]]:
+        """What formulas may read besides what the model has: amounts, concentrations `[S]`, and what rules set."""
+        for name in self.rules:
+            if self.moves_by_rule(name):
+                yield name, self.amount_set(name, self.ruled(name))
+        if self.molecules:
+            yield from ((name, self.amount(name)) for name in self.counts)
+        for name, species in self.species.items():
+            place = species.getCompartment()
+            sized = self.has_size(place) or place in self.rules or place in self.assigned
+            if not sized or _is_point(self.compartments[place]):
+                continue
+            size = self.ruled(place) if place in self.rules else self._size(self.compartments[place], "")
+            if SBML_TIME.name in size.names:
+                remedy = "only compartments of constant size are supported"
+                self.fail(f"the compartment {place} changes its size with time", self.setter(place), remedy)
+            moves = self.moves_by_rule(name)
+            amount = self.amount_set(name, self.ruled(name)) if moves else self.amount(name)
+            if size != _ONE:
+                yield f"[{name}]", Operation("/", (amount, size if self.moves_by_rule(place) else Name(place)))
+            elif not (moves or self.is_variable(name)):  # else the model knows that [S] is the amount S
+                yield f"[{name}]", amount
 
     # What holds at the start.
 
@@ -203,7 +219,7 @@ class Names:
             rule, noun = self.rules[name], f"the assignment rule for {name}"
             return self._once("value at the start", name, lambda: _at_zero(self.read(rule, noun, self._start)))
         if self.is_variable(name):
-            return self._per_size(name, self.initial(name))
+            return self.per_size(name, self.initial(name))
         return self.now(name)
 
     def initial(self, name: str) -> Expression:
@@ -254,7 +270,9 @@ class Names:
         if setter is not None:
             value = self.fixed_value(as_number(self.read(setter, noun, lookup)), setter, noun)
         elif reference.isSetStoichiometry() or reference.getLevel() < 3:
-            value = float(reference.getStoichiometry())
+            value = float(reference.getStoichiometry()) / (
+                reference.getDenominator() or math.nan
+            )  # of a Level 2 rational
         else:
             self.fail(f"{noun} has no value", reference, 'write stoichiometry="1"')
         count = whole(value)
@@ -270,7 +288,8 @@ class Names:
         for name in expression.names:
             parameter = self.parameters.get(name)
             if parameter is None or self.setter(name) is not parameter or not parameter.isSetValue():
-                self.fail(f"{noun} depends on {name}", element, "it must be a fixed whole number")
+                read = "time" if name == SBML_TIME.name else name
+                self.fail(f"{noun} depends on {read}", element, "it must be a fixed whole number")
             self.fixed.add(name)
             values[name] = float(parameter.getValue())
         return float(expression.evaluate(values))
@@ -294,103 +313,22 @@ class Names:
         return self._known[key]
 
 
-def listed(elements: Element) -> list[Element]:
-    """The elements of one of the library's lists."""
-    return [elements.get(index) for index in range(elements.size())]
-
-
-def local_parameters(reaction: Element) -> list[Element]:
-    """The parameters that only the kinetic law of a reaction reads."""
-    law = reaction.getKineticLaw()
-    if law is None:
-        return []
-    return listed(law.getListOfLocalParameters()) or listed(law.getListOfParameters())
-
-
-def whole(value: float) -> int | None:
-    """The whole number that a value is up to rounding, if it is one that can be counted exactly."""
-    if not math.isfinite(value) or abs(value) >= LARGEST_WHOLE:
-        return None
-    return round(value) if abs(value - round(value)) <= _CLOSE * max(1.0, abs(value)) else None
-
-
-def _by_id(elements: Element) -> dict[str, Element]:
-    return {each.getId(): each for each in listed(elements)}
-
-
-def _with_formula(elements: Iterable[Element]) -> list[Element]:
-    """Level 3 Version 2 lets formulas be left out; what has none says nothing."""
-    return [each for each in elements if each.getMath() is not None]
-
-
-def _rules(model: Element, source: Source) -> dict[str, Element]:
-    rules = {}
-    for rule in listed(model.getListOfRules()):
-        if rule.isAlgebraic():
-            source.fail("an algebraic rule is not supported", rule, "solve it by hand, and write an assignment rule")
-        if rule.isRate():
-            remedy = "a stochastic model moves by reactions and events only"
-            source.fail(f"the rate rule for {rule.getVariable()} is not supported", rule, remedy)
-        if rule.getMath() is not None:
-            rules[rule.getVariable()] = rule
-    reads = {name: [each for each in _names_in(rule.getMath()) if each in rules] for name, rule in rules.items()}
-    try:
-        return {name: rules[name] for name in TopologicalSorter(reads).static_order()}
-    except CycleError as error:
-        circle: list[str] = error.args[1]
-        source.fail(f"the assignment rule for {circle[0]} depends on itself: {' -> '.join(circle)}", rules[circle[0]])
-
-
-def _names_in(formula: Element) -> list[str]:
-    names: list[str] = []
-    waiting = [formula]
-    while waiting:
-        node = waiting.pop()
-        if node.isName():
-            names.append(node.getName())
-        waiting += children_of(node)
-    return names
-
-
-def _local_names(reactions: ById, others: list[str]) -> dict[str, dict[str, str]]:
-    """A parameter of one reaction keeps its name if nothing else has it; else the reaction's name is its prefix."""
-    local = {name: [each.getId() for each in local_parameters(reaction)] for name, reaction in reactions.items()}
-    uses = Counter([*others, *(each for names in local.values() for each in names)])
-    taken = set(uses)
-    return {
-        reaction: {name: name if uses[name] == 1 else new_name(f"{reaction}_{name}", taken) for name in names}
-        for reaction, names in local.items()
-    }
-
-
-def _bounds(constraints: list[Element], species: ById) -> tuple[dict[str, Bounds], tuple[Element, ...]]:
-    """The bounds of amounts that constraints give, and the constraints that are none."""
-    libsbml = library()
-    bounds: dict[str, Bounds] = {}
-    others = []
-    for constraint in constraints:
-        formula = constraint.getMath()
-        side = {libsbml.AST_RELATIONAL_GEQ: 0, libsbml.AST_RELATIONAL_LEQ: 1}.get(formula.getType())
-        named = formula.getChild(0) if side is not None and formula.getNumChildren() == 2 else None
-        name = named.getName() if named is not None and named.isName() else ""
-        limit = _limit(formula.getChild(1)) if name in species else math.nan
-        if math.isnan(limit) or not species[name].getHasOnlySubstanceUnits() or limit == math.inf:
-            others.append(constraint)
-            continue
-        bound = None if math.isinf(limit) else round(limit)
-        low, high = bounds.get(name, (0, None))
-        bounds[name] = (bound, high) if side == 0 else (low, bound)
-    return bounds, tuple(others)
-
-
-def _limit(node: Element) -> float:
-    """A whole number or an infinity, of either sign; NaN for anything else."""
-    sign = 1.0
-    if node.isUMinus():
-        sign, node = -1.0, node.getChild(0)
-    value = sign * float(node.getValue()) if node.isNumber() else math.nan
-    return value if math.isinf(value) or whole(value) is not None else math.nan
+def _is_point(compartment: Element) -> bool:
+    """Whether a compartment has no size, and species in it no concentration."""
+    return bool(compartment.isSetSpatialDimensions() and compartment.getSpatialDimensionsAsDouble() == 0)
 
 
 def _at_zero(expression: Expression) -> Expression:
     return expression.substitute({SBML_TIME.name: Number(0.0)})
+
+
+def _unsized(model: Element, compartments: Iterable[Element]) -> list[Element]:
+    """The compartments of Level 2 whose size nothing says, after they got the size 1."""
+    set_elsewhere = {each.getSymbol() for each in listed(model.getListOfInitialAssignments())}
+    set_elsewhere |= {each.getVariable() for each in listed(model.getListOfRules()) if not each.isAlgebraic()}
+    found = []
+    for each in compartments if model.getLevel() == 2 else ():
+        if not (each.isSetSize() or _is_point(each) or each.getId() in set_elsewhere):
+            each.setSize(1.0)
+            found.append(each)
+    return found

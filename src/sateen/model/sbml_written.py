@@ -7,18 +7,21 @@ errors when they are broken. What SBML cannot say is refused by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 from xml.etree.ElementTree import Element, indent, tostring
 
 from sateen.core.errors import ModelError
-from sateen.language.expression import Boolean, Expression, Name, Number, Operation, literal_value, number
+from sateen.language.expression import Boolean, Expression, Name, Number, Operation, concentrated, literal_value, number
 from sateen.model.model import CLOCK, Event, Model, Transition, Variable, new_name
 from sateen.model.readers import ModelReader
 from sateen.model.sbml import read_sbml
+from sateen.model.sbml_elements import REMARKS
 from sateen.model.sbml_math import TAGS
+from sateen.model.sbml_reactions import with_guard
 from sateen.model.sbml_safety import MAX_BYTES
+from sateen.model.written import assumed, observed
 
 _CORE: Final = "http://www.sbml.org/sbml/level3/version2/core"
 _MATH: Final = "http://www.w3.org/1998/Math/MathML"
@@ -35,7 +38,7 @@ def write_sbml(model: Model) -> str:
     <model substanceUnits="item" extentUnits="item">
     """
     _check(model)
-    compartment = new_name("compartment", {*model.names, *model.happening})
+    compartment = new_name("compartment", {*model.readable, *model.happening})
     counts = [variable for variable in model.variables if variable.whole]
     species = {variable.name for variable in counts}
     priorities = range(len(model.events), 0, -1)
@@ -44,25 +47,39 @@ def write_sbml(model: Model) -> str:
         "listOfSpecies": [_species(variable, compartment) for variable in counts],
         "listOfParameters": _parameters(model),
         "listOfInitialAssignments": _initial_assignments(model),
+        "listOfRules": _rules(model),
         "listOfConstraints": [bound for variable in counts for bound in _constraints(variable)],
         "listOfReactions": [_reaction(transition, species) for transition in model.transitions],
         "listOfEvents": [_event(event, priority) for event, priority in zip(model.events, priorities, strict=True)],
     }
     units = {"substanceUnits": "item", "extentUnits": "item"}
-    root = _made("sbml", {"xmlns": _CORE, "level": "3", "version": "2"}, _made("model", units, *_lists(parts)))
+    root = _made(
+        "sbml",
+        {"xmlns": _CORE, "level": "3", "version": "2"},
+        _made("model", units, *_annotation(model), *_lists(parts)),
+    )
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-READER: Final = ModelReader(lambda text: read_sbml(text).model, write_sbml, max_bytes=MAX_BYTES)
+def _read(text: str, scale: float | str | None = None, split: bool = True) -> Model:
+    return read_sbml(text, scale=scale, split=split).model
+
+
+READER: Final = ModelReader(_read, write_sbml, takes_scale=True, max_bytes=MAX_BYTES)
 
 
 def _check(model: Model) -> None:
-    """Refuses names that are no ids, or not unique, and numbers that nothing changes."""
+    """Refuses names that are not ids, or not unique, and numbers that nothing changes."""
     seen: set[str] = set()
-    for name in (*model.names, *model.happening):
+    if CLOCK in model.names:
+        raise ModelError(f"in SBML {CLOCK} would be taken for the clock", remedy="give it another name")
+    observables = [each.name for each in model.observables if not concentrated(each.name)]
+    for name in (*model.names, *observables, *model.happening):
         if not _ID.fullmatch(name):
-            raise ModelError(f"SBML cannot say the name {name}", remedy="ids are of letters, digits and _: rename it")
+            raise ModelError(
+                f"SBML cannot express the name {name}", remedy="ids are of letters, digits and _: rename it"
+            )
         if name in seen:
             raise ModelError(f"two things are called {name}, and SBML has one id for each", remedy="rename one of them")
         seen.add(name)
@@ -82,6 +99,15 @@ def _made(tag: str, attributes: Mapping[str, str], *children: Element, text: str
 def _lists(parts: Mapping[str, Iterable[Element]]) -> list[Element]:
     """Lists of elements by their tags, without those that are empty."""
     return [each for each in (_made(tag, {}, *elements) for tag, elements in parts.items()) if len(each)]
+
+
+def _annotation(model: Model) -> Iterator[Element]:
+    """What SBML has no place for, as lines of model text: concentrations, the order of observables, and assumptions."""
+    lines = [*map(observed, model.observables)] if any(concentrated(each.name) for each in model.observables) else []
+    lines += map(assumed, model.assumptions)
+    if lines:
+        namespace, tag = REMARKS
+        yield _made("annotation", {}, _made(tag, {"xmlns": namespace}, text="\n".join(lines)))
 
 
 def _literal(key: str, expression: Expression | None) -> dict[str, str]:
@@ -106,6 +132,9 @@ def _parameters(model: Model) -> Iterable[Element]:
     values += [(each.name, None if each.default is None else number(each.default)) for each in model.parameters]
     for name, value in values:
         yield Element("parameter", {"id": name, "constant": "true", **_literal("value", value)})
+    for observable in model.observables:
+        if not concentrated(observable.name):
+            yield Element("parameter", {"id": observable.name, "constant": "false"})
     for variable in model.variables:
         if not variable.whole:
             initial = _literal("value", variable.initial)
@@ -119,8 +148,15 @@ def _initial_assignments(model: Model) -> Iterable[Element]:
     return [_made("initialAssignment", {"symbol": name}, _math(_node(value))) for name, value in values]
 
 
+def _rules(model: Model) -> Iterable[Element]:
+    """Observables; those of concentrations, whose names are no ids, stand in the annotation."""
+    for observable in model.observables:
+        if not concentrated(observable.name):
+            yield _made("assignmentRule", {"variable": observable.name}, _math(_node(observable.value)))
+
+
 def _constraints(variable: Variable) -> Iterable[Element]:
-    """The bounds that a species has not by itself; without a lower one, that it is above minus infinity."""
+    """The bounds that a species does not have by itself; without a lower one, that it is above minus infinity."""
     below_all = _apply("minus", [Element("infinity")])
     limits: list[tuple[str, Element]] = []
     if variable.low != 0:
@@ -133,9 +169,7 @@ def _constraints(variable: Variable) -> Iterable[Element]:
 
 def _reaction(transition: Transition, species: set[str]) -> Element:
     consumed, produced = _sides(transition)
-    rate = transition.rate
-    if transition.guard is not None:
-        rate = Operation("if", (transition.guard, rate, Number(0.0)))
+    rate = with_guard(transition)
     read = [name for name in rate.names if name in species and name not in consumed and name not in produced]
     parts = {
         "listOfReactants": map(_reference, consumed.items()),
@@ -156,7 +190,7 @@ def _sides(transition: Transition) -> tuple[dict[str, int], dict[str, int]]:
                 consumed[name] = consumed.get(name, 0) + int(step)
             case _:
                 remedy = "a reaction of SBML adds and takes away fixed numbers of molecules"
-                raise ModelError(f"{transition.name} sets {name} to {value}, which SBML cannot say", remedy=remedy)
+                raise ModelError(f"{transition.name} sets {name} to {value}, which SBML cannot express", remedy=remedy)
     return consumed, produced
 
 
@@ -195,7 +229,7 @@ def _node(expression: Expression) -> Element:
             return _made("piecewise", {}, piece, _made("otherwise", {}, _node(otherwise)))
         case Operation(symbol, operands):
             return _apply(TAGS[symbol], map(_node, operands))
-    raise ModelError(f"SBML cannot say {expression}")
+    raise ModelError(f"SBML cannot express {expression}")
 
 
 def _number(value: float) -> Element:
