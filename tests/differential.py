@@ -156,7 +156,7 @@ class _Check:
     def one_run(
         self, theta: Mapping[str, float], point: int, run: int, counted: list[tuple[int, int]] | SateenError
     ) -> None:
-        if isinstance(counted, InputError):
+        if _is_refused(counted):
             with pytest.raises(InputError):
                 replay(self.model, theta, until=1.0, seed=0)
             self.tally.numbers["runs that are refused"] += 1
@@ -172,7 +172,7 @@ class _Check:
         if isinstance(counted, SateenError):
             self.tally.numbers["runs that fail"] += 1
             decided = "undefined" not in expected and "unknown" not in expected
-            if not (fault or "undefined" in expected) or (decided and all(map(_is_flat, self.formulas))):
+            if not (fault or "undefined" in expected) or (decided and all(map(self.is_flat, self.formulas))):
                 self.differs("lanes fail, replay does not", theta, None, f"run {run}: {counted} {_rows(path)}")
             return
         for formula, (low, high), word in zip(self.formulas, counted, expected, strict=True):
@@ -218,7 +218,7 @@ class _Check:
 
     def in_numbers(self, simulated: Sequence[Sequence[Path]]) -> None:
         thetas = self.family.thetas[:COUNTED_POINTS]
-        asked = [place for place, formula in enumerate(self.formulas) if _is_flat(formula)]
+        asked = [place for place, formula in enumerate(self.formulas) if self.is_flat(formula)]
         known = {place: [self.exact(self.formulas[place], theta) for theta in thetas] for place in asked}
         if all(probability is None for each in known.values() for probability in each):
             return
@@ -227,7 +227,7 @@ class _Check:
             formula = self.formulas[place]
             self.references(formula, probabilities, simulated)
             for point, (theta, probability, found) in enumerate(zip(thetas, probabilities, counted, strict=True)):
-                if probability is None or isinstance(found, InputError):
+                if probability is None or _is_refused(found):
                     continue
                 if isinstance(found, SateenError):
                     # Other formulas lead to states that this one does not ask for; what is decided at time 0 asks none.
@@ -242,6 +242,10 @@ class _Check:
                 if chance < LEVEL:
                     detail = f"{low} to {high} of {COUNTED_RUNS}, exact {probability!r}, chance {chance:.1e}"
                     self.differs("lanes, exact", theta, formula, detail)
+
+    def is_flat(self, formula: Formula) -> bool:
+        """Whether a lane stops at the event that decides the formula."""
+        return flat(formula, [], eventful=bool(self.model.events) or self.model.timed) is not None
 
     def exact(self, formula: Formula, theta: Mapping[str, float]) -> float | None:
         try:
@@ -268,6 +272,11 @@ class _Check:
             self.differs("simulate, exact", {}, formula, detail)
 
 
+def _is_refused(counted: object) -> bool:
+    """Whether there are no runs at such parameters; an atom that is undefined is a fault of a run."""
+    return isinstance(counted, InputError) and not isinstance(counted, FormulaError)
+
+
 def _verdict(formula: Formula, path: Path) -> str:
     try:
         return {Verdict.TRUE: "true", Verdict.FALSE: "false", Verdict.UNKNOWN: "unknown"}[monitor(formula, path)]
@@ -288,10 +297,6 @@ def _beginning(path: Path, kept: int) -> Path:
     """A path until just before the jump of that number."""
     end = max(math.nextafter(float(path.times[kept]), 0.0), float(path.times[kept - 1]))
     return Path(path.times[:kept], path.states[:kept], path.species, end=end, values=path.values)
-
-
-def _is_flat(formula: Formula) -> bool:
-    return flat(formula, []) is not None
 
 
 def _chance(low: int, high: int, probabilities: Sequence[float]) -> float:

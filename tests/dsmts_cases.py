@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import expm
 
-from sampled_states import states_at
+import sateen as st
 from sateen.language.expression import Name
 from sateen.model.sbml import read_sbml
 
@@ -59,9 +59,8 @@ def scores(folder: Path, runs: int = RUNS, *, published: bool = False) -> Scores
         mean, deviation = dimers(mean["time"])
     times = mean.pop("time")
     deviation.pop("time")
-    states = states_at(made.model, {}, times, runs=runs, seed=int(folder.name))
-    columns = {name: states[:, :, index] for index, name in enumerate(made.model.species)}
-    values = {**made.model.values(), **columns}
+    ensemble = st.simulate(made.model, {}, times=times, runs=runs, seed=int(folder.name), max_events=100_000_000)
+    values = {**ensemble.values, **{name: ensemble[name].astype(float) for name in ensemble.species}}
     found: list[np.ndarray] = []
     wrong = 0
     for name, known in mean.items():

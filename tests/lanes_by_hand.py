@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 
+from sateen.engine.thinning import bounds, breaks_of
 from sateen.model.model import Model
 
 MASK = 2**64 - 1
@@ -85,4 +86,48 @@ def trajectory(
         for name, change in model.transitions[chosen].change.items():
             state[name] += change
         states.append(list(state.values()))
+    return times, states
+
+
+def thinned(
+    model: Model, theta: Mapping[str, float], *, seed: int, point: int = 0, run: int = 0, until: float
+) -> tuple[list[float], list[list[float]]]:
+    """A run of a model without events whose rates read the clock, by thinning in the windows of `thinning.py`."""
+    values = model.values(theta)
+    state = model.initial(values)
+    times, states = [0.0], [list(state.values())]
+    time, width, quiet = 0.0, math.inf, 0
+    for wait_uniform, pick in uniforms(seed, point, run):
+        here = {**values, **state}
+        marks = [float(side.evaluate(here)) for side in breaks_of(model)]
+        far = min([time + width, *(mark for mark in marks if mark > time)])
+        bound = sum(bounds(model, here, time, far))
+        if not bound < math.inf:
+            width = width / 2 if width < math.inf else max(time, 1.0)
+            continue
+        wait = -math.log(wait_uniform) / (bound * (1 + 2.0**-30)) if bound else math.inf
+        stop = min(time + wait, far)
+        if stop > until:
+            break
+        chosen = None
+        if stop < far:
+            quiet = 0
+            target, now = pick * bound * (1 + 2.0**-30), {**here, "time": stop}
+            for each in model.transitions:
+                rate = float(each.rate.evaluate(now)) if each.guard is None or each.guard.evaluate(now) else 0.0
+                if target < rate:
+                    chosen = each
+                    break
+                target -= rate
+            if chosen is None:
+                width = width / 2 if width < math.inf else max(2 * (stop - time), 1e-12 * (1 + stop))
+        elif stop >= time + width:
+            quiet += 1
+            width = 2 * width if quiet < 20 else math.inf
+        time = stop
+        if chosen is not None:
+            for name, change in chosen.change.items():
+                state[name] += change
+            times.append(time)
+            states.append(list(state.values()))
     return times, states

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -161,6 +162,7 @@ def three_parameters() -> str:
         ("A -> 0 @ mass_action(k)", "A -> B @ mass_action(k)\nB -> A @ mass_action(back)\nB -> 0 @ mass_action(loss)"),
         ("k = [0.1, 2]", 'k = [0.1, 2]\nback = [0.1, 1]\nloss = { range = [0.1, 2], scale = "log" }'),
         ("F[0, 2] A == 0", "F[0, 2] A + B <= 2"),
+        ('learners = ["svi-gp"]', 'learners = ["svi-gp", "ep-gp"]'),
         ('inputs = "linear"', 'inputs = "auto"'),
     )
 
@@ -203,11 +205,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}
+
+
+@pytest.mark.parametrize(("name", "scheme"), [("curve", "dark"), ("maps", "light"), ("slices", "dark")])
 def test_a_report_opens_without_a_complaint_and_fetches_nothing(
     browser: Browser, pages: dict[str, Path], name: str, scheme: str
 ) -> None:
+    """One function makes the colours of all charts, so each page is drawn in one scheme, and then shown in both."""
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.open(pages[name])
     assert browser.complaints == []
@@ -219,17 +224,22 @@ def test_a_report_opens_without_a_complaint_and_fetches_nothing(
     # Every picture has lines or colours in it, none of them empty.
     drawn = "[...document.querySelectorAll('.chart')].map(one => one.querySelectorAll('.trace, .contour').length)"
     assert all(count > 0 for count in browser.value(drawn))
-    page = browser.value("getComputedStyle(document.documentElement).backgroundColor")
-    assert page == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+    page = "getComputedStyle(document.documentElement).backgroundColor"
+    assert browser.value(page) == PAPER[scheme]
+    other = "light" if scheme == "dark" else "dark"
+    browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": other}])
+    browser.wait(f"{page} === {json.dumps(PAPER[other])}")
+    assert browser.complaints == []
 
 
 @pytest.mark.parametrize("name", DECIDED)
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 400)])
 def test_a_decision_is_drawn_without_a_complaint_and_fits_the_screen(
-    browser: Browser, pages: dict[str, Path], name: str, scheme: str, width: int
+    browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
+    """Drawn on a narrow screen, then on a wide one; every other page is dark."""
+    scheme = ("light", "dark")[[*DECIDED].index(name) % 2]
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    browser.ask("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
     try:
         browser.open(pages[name])
         assert browser.complaints == []
@@ -238,7 +248,11 @@ def test_a_decision_is_drawn_without_a_complaint_and_fits_the_screen(
         drawn = "one.querySelectorAll('.trace, .contour, .cn, .contourlayer path, .shapelayer path').length"
         counts = browser.value(f"[...document.querySelectorAll('.decision .chart')].map(one => {drawn})")
         assert all(count > 0 for count in counts)
-        assert browser.value("document.documentElement.scrollWidth") <= width
+        assert browser.value("document.documentElement.scrollWidth") <= 400
+        browser.ask("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+        browser.wait("document.querySelector('.decision .chart').getBoundingClientRect().width > 400")
+        assert browser.value("document.documentElement.scrollWidth") <= 1200
+        assert browser.complaints == []
     finally:
         browser.ask("Emulation.clearDeviceMetricsOverride")
 
@@ -260,20 +274,20 @@ def test_the_mouse_over_a_curve_shows_the_probability_and_its_interval(
     browser: Browser, pages: dict[str, Path]
 ) -> None:
     browser.open(pages["curve"])
-    mean = "document.querySelector('[data-draw=curve]').data.find(one => one.name.endsWith('mean'))"
+    mean = "document.querySelector('[data-draw=curve]').data.find(one => one.name.startsWith('mean'))"
     middle = browser.value(f"{mean}.y[100]")
     low, high = browser.value("document.querySelector('[data-draw=curve]').layout.yaxis.range")
     browser.point_at("[data-draw=curve] .nsewdrag", 0.5, 1 - (middle - low) / (high - low))
     browser.wait("document.querySelector('[data-draw=curve] .hoverlayer .hovertext') !== null")
     words = browser.value("document.querySelector('[data-draw=curve] .hoverlayer').textContent")
-    assert "95 % credible: " in words or "frequency" in words
+    assert "90 % credible: " in words or "frequency" in words
     assert browser.complaints == []
 
 
 def test_another_choice_of_intervals_changes_the_map(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["maps"])
     choices = browser.value("[...document.querySelectorAll('[data-choose=band] option')].map(one => one.text)")
-    assert choices == ["svi-gp, 90 % guaranteed", "svi-gp, 95 % credible"]
+    assert choices == ["svi-gp, 90 % guaranteed", "svi-gp, 90 % credible"]
     shown = "JSON.stringify(document.querySelector('[data-draw=width]').data[0].z)"
     before = browser.value(shown)
     browser.value("document.querySelector('[data-choose=band]').focus()")
@@ -301,6 +315,88 @@ def test_the_slider_moves_the_slices_through_the_point(browser: Browser, pages: 
     assert browser.complaints == []
 
 
+def test_another_learner_has_slices_of_its_own_and_no_guarantee(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["slices"])
+    choose = "document.querySelector('[data-choose=learner]')"
+    assert browser.value(f"[...{choose}.options].map(one => one.text)") == ["svi-gp", "ep-gp"]
+    curves = "[...document.querySelectorAll('.slice')].map(one => one.data.find(t => t.name === 'mean').y)"
+    promised = "document.querySelector('[data-say=promised]').hidden"
+    before = browser.value(curves)
+    assert browser.value(promised) is False
+    browser.value(f"{choose}.focus()")
+    browser.press("End")
+    browser.wait(promised)
+    assert browser.value(curves) != before
+    assert browser.value("document.querySelector('[data-say=credible]').textContent") == "90 % credible interval"
+    assert browser.complaints == []
+
+
+def test_the_predictions_can_be_saved_as_a_table(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    browser.open(pages["slices"])
+    browser.ask("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.value("document.querySelector('[data-save=table]').click()")
+    file, deadline = tmp_path / "decay-gone.csv", time.monotonic() + PATIENCE
+    while not file.is_file():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    header, *rows = [line.split(",") for line in lines if not line.startswith("#")]
+    assert header[:3] == ["k", "back", "loss"]
+    assert header[3:6] == ["svi-gp guaranteed mean", "svi-gp guaranteed lower", "svi-gp guaranteed upper"]
+    own = st.Result.load(pages["slices"].parent).properties["gone"]
+    shown = own.predictions["ep-gp"]
+    column = [float(row[header.index("ep-gp credible mean")]) for row in rows]
+    assert column == pytest.approx(shown.mean.tolist(), rel=1e-5)
+    assert any(str(own.claims[0]) in line for line in lines if line.startswith("#"))
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("name", ["curve", "maps", "slices", "sides"])
+def test_on_a_telephone_nothing_is_cut_and_captions_say_above_and_below(
+    browser: Browser, pages: dict[str, Path], name: str
+) -> None:
+    browser.ask("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
+    try:
+        browser.open(pages[name])
+        assert browser.value("document.documentElement.scrollWidth") == 400
+        wide = (
+            "[...document.querySelectorAll('.wide, pre, table')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+        )
+        assert browser.value(f"{wide}.map(one => one.innerText.slice(0, 50))") == []
+        shown = "[...document.querySelectorAll('.caption')].map(one => one.innerText).join(' ')"
+        words = browser.value(shown)
+        if name != "curve":
+            assert (
+                "above: the mean" in words.lower()
+                or "above is the mean" in words.lower()
+                or "Above: the sides" in words
+            )
+        assert not re.search(r"\b(left|right)(:| is)", words.lower())
+        # No two labels of an axis touch.
+        close = """[...document.querySelectorAll('.chart')].flatMap(chart => ['.xtick', '.ytick'].filter(kind => {
+            const boxes = [...chart.querySelectorAll(kind + ' text')].map(one => one.getBoundingClientRect());
+            return boxes.some((a, n) => boxes.slice(n + 1).some(b =>
+                a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
+        }).map(kind => chart.dataset.draw + kind))"""
+        assert browser.value(close) == []
+        assert browser.complaints == []
+    finally:
+        browser.ask("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_verdict_of_a_run_is_marked_at_time_0(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["curve"])
+    for kind in ("satisfied", "violated"):
+        marks = f"document.querySelector('[data-draw={kind}]').data.filter(one => one.name === 'verdict')"
+        assert browser.value(f"{marks}.map(one => [one.x, one.y, one.hovertemplate])") == [
+            [[0], [0], f"{kind} at time 0<extra></extra>"]
+        ]
+        pale = (
+            f"document.querySelector('[data-draw={kind}]').data.filter(one => one.opacity === 0.25 && one.y[0] === 0)"
+        )
+        assert browser.value(f"{pale}.length") == 0  # nothing pale in the lane of the whole formula
+
+
 def test_nothing_in_the_page_sends_a_picture_anywhere(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["curve"])
     buttons = browser.value("[...new Set([...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title))]")
@@ -318,7 +414,13 @@ def test_a_script_in_the_words_of_a_study_does_not_run(
     result = st.Result.load(pages["curve"].parent)
     own = result.properties["gone"]
     named = {hostile: replace(own, name=hostile, verdict=hostile, posteriors={hostile: own.posteriors["svi-gp"]})}
-    named[hostile] = replace(named[hostile], guaranteed=hostile, scores={hostile: own.scores["svi-gp"]})
+    named[hostile] = replace(
+        named[hostile],
+        guaranteed=hostile,
+        predictions={hostile: own.predictions["svi-gp"]},
+        scores={hostile: own.scores["svi-gp"]},
+        mean_widths={hostile: 0.1},
+    )
     provenance = {**result.provenance, "text": hostile, "command": hostile, "machine": hostile}
     write_report(replace(result, name=hostile, properties=named, provenance=provenance), tmp_path / "report.html")
     browser.open(tmp_path / "report.html")

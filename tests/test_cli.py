@@ -100,6 +100,9 @@ class TestInspect:
             ],
             "events": [],
             "labels": [],
+            "rewards": [],
+            "observables": [],
+            "assumptions": [],
             "open": [],
             "warnings": ["line 2: nothing uses the parameter spare"],
         }
@@ -357,7 +360,7 @@ class TestFiles:
     @pytest.mark.parametrize("name", ["run.gif", "run", "svg"])
     def test_a_figure_of_another_kind_is_refused_before_the_run(self, name: str) -> None:
         done = sateen("simulate", BIRTH_DEATH, "--until", "1e300", "--plot", name, code=2)
-        assert f"{name!r} is no figure: end the name in .svg, .pdf or .png" in done.stderr
+        assert f"{name!r} is not a figure: end the name in .svg, .pdf or .png" in done.stderr
 
     def test_a_link_is_replaced_and_what_it_points_to_stays(self, tmp_path: Path) -> None:
         file, link = tmp_path / "run.csv", tmp_path / "link.csv"
@@ -462,7 +465,7 @@ class TestEnding:
     def test_an_error_goes_to_stderr_with_exit_code_1(self) -> None:
         done = process("simulate", SIR, "--until", "1")
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == "MissingValueError: the parameter beta has no value: give it one, beta=...\n"
+        assert done.stderr == "MissingValueError: the parameter beta has no value\n  give it one: --at beta=...\n"
 
 
 class TestFigure:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ import pytest
 import sateen as st
 from command_line import as_json, sateen, words
 from known_functions import LINE, observed
+from sateen.assess.widths import widths_over
+from sateen.cli.plan import plan_for
 from sateen.core.errors import InputError
 from sateen.guarantee.methods import METHODS
+from sateen.guarantee.request import PlanRequest
 from sateen.learning.posterior import LearnedPosterior
+from sateen.study import budget
 
 SIR = Path(__file__).resolve().parents[1] / "examples" / "sir.sateen"
 FORMULA = "(I > 0) U[100, 120] (I == 0)"
@@ -56,21 +62,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="module")
+def planned(folder: Path) -> tuple[Path, str]:
+    """The file of a plan, and what was printed when it was made."""
+    target = folder / "plan.json"
+    done = sateen("plan", folder / "sir.safetensors", "--budget", "4000", "-o", target)
+    return target, done.stdout
+
+
 class TestPlan:
-    def test_it_prints_the_sentence_of_the_library_and_keeps_the_plan(self, folder: Path, tmp_path: Path) -> None:
-        target = tmp_path / "plan.json"
-        done = sateen("plan", folder / "sir.safetensors", "--budget", "4000", "--seed", "3", "-o", target)
+    def test_it_prints_the_sentence_of_the_library_and_keeps_the_plan(
+        self, folder: Path, planned: tuple[Path, str]
+    ) -> None:
+        target, printed = planned
         posterior = posterior_in(folder / "sir.safetensors")
-        wanted = st.plan(posterior, budget=4000, seed=3)
-        assert done.stdout.splitlines()[1:] == [str(wanted), str(target)]
+        wanted = st.plan(posterior, budget=4000, seed=1)
+        assert printed.splitlines()[1:] == [*str(wanted).splitlines(), str(target)]
         kept = json.loads(target.read_text(encoding="utf-8"))
         assert (kept["points"], kept["runs"], kept["rank"]) == (wanted.points, wanted.runs, wanted.rank)
         assert kept["training"] == posterior.training.fingerprint
 
     def test_json_holds_the_plan_of_a_marginal_guarantee(self, folder: Path) -> None:
-        content = as_json("plan", folder / "line.safetensors", "--width", "0.3", "--level", "0.8", "--marginal")
-        wanted = st.plan(posterior_in(folder / "line.safetensors"), width=0.3, level=0.8, confidence=None, seed=1)
-        assert content["sentence"] == str(wanted)
+        options = ["--width", "0.3", "--level", "0.8", "--marginal", "--seed", "3"]
+        content = as_json("plan", folder / "line.safetensors", *options)
+        wanted = st.plan(posterior_in(folder / "line.safetensors"), width=0.3, level=0.8, confidence=None, seed=3)
+        assert content["sentence"] == wanted.sentence
         assert content["confidence"] is None
         assert content["seconds"] is None
         assert content["files"] == []
@@ -93,24 +109,26 @@ class TestPlan:
         assert said in words(sateen("plan", folder / "sir.safetensors", *options, code=code))
 
 
-def test_from_a_plan_to_a_guarantee_that_others_read(folder: Path, tmp_path: Path) -> None:
-    plan, target, kept = tmp_path / "plan.json", tmp_path / "sure.safetensors", tmp_path / "kept.obs"
-    sateen("plan", folder / "sir.safetensors", "--budget", "4000", "-o", plan)
+def test_from_a_plan_to_a_guarantee_that_others_read(folder: Path, tmp_path: Path, planned: tuple[Path, str]) -> None:
+    plan, target, kept = planned[0], tmp_path / "sure.safetensors", tmp_path / "kept.obs"
     common = ["calibrate", folder / "sir.safetensors", "-o", target]
     plot = tmp_path / "sure.svg"
     lines = sateen(*common, "--plan", plan, "--observations", kept, "--plot", plot).stdout.splitlines()
     guarantee, posterior = guarantee_in(target), posterior_in(folder / "sir.safetensors")
-    planned, seen = json.loads(plan.read_text(encoding="utf-8")), st.Observations.load(kept)
-    assert (len(seen), set(seen.trials.tolist())) == (planned["points"], {planned["runs"]})
-    assert guarantee.calibration.rank == planned["rank"]
+    content, seen = json.loads(plan.read_text(encoding="utf-8")), st.Observations.load(kept)
+    assert (len(seen), set(seen.trials.tolist())) == (content["points"], {content["runs"]})
+    assert guarantee.calibration.rank == content["rank"]
     assert guarantee.calibration.fingerprint == seen.fingerprint
     assert lines[0] == f"{folder / 'sir.safetensors'}, observed with the seed 1"
-    assert lines[1] == f"the plan: {planned['sentence']}"
+    assert lines[1] == f"the plan: {content['sentence']}"
+    blank = lines.index("")
+    assert lines[1:blank] == f"the plan: {st.Plan.from_content(content)}".splitlines()
+    lines = lines[blank - 2 :]
     assert lines[3:5] == [f"lift: {guarantee.claim}", str(guarantee.calibration)]
-    where = BETA.sobol(512, seed=0)
-    width, believed = guarantee.predict(where).width.mean(), posterior.predict(where, level=0.9).width.mean()
-    assert lines[5].startswith(f"mean width over the space {width:.3g}; ")
-    assert lines[5].endswith(f"have {believed:.3g}")
+    widths = widths_over(BETA, guarantee.predict)
+    believed = widths_over(BETA, lambda points: posterior.predict(points, level=0.9)).mean
+    assert lines[5].startswith(f"over the space, intervals are {widths}; ")
+    assert lines[5].endswith(f"have {believed:.3g} on average")
     assert lines[6] == f"the posterior mean: {st.bound_error(posterior, seen)}"
     assert lines[-3:] == [str(kept), str(plot), str(target)]
     assert plot.read_text(encoding="utf-8").startswith("<?xml")
@@ -123,8 +141,83 @@ def test_from_a_plan_to_a_guarantee_that_others_read(folder: Path, tmp_path: Pat
 
     again = as_json(*common, "--budget", "4000")  # plans the same, and observes the same
     assert again["calibration"]["fingerprint"] == seen.fingerprint
-    assert again["plan"]["rank"] == planned["rank"]
+    assert again["plan"]["rank"] == content["rank"]
     assert again["claim"]["sentence"] == str(guarantee.claim)
+
+
+def test_without_a_word_on_the_cost_it_takes_as_long_as_the_training_took(folder: Path, tmp_path: Path) -> None:
+    content = as_json("calibrate", folder / "sir.safetensors", "--no-exact", "-o", tmp_path / "g.safetensors")
+    assert re.fullmatch(r"the time of the training buys [\d,]+ runs: as asked", content["budget"])
+    assert content["plan"] is not None
+
+
+def test_seconds_are_measured_once_and_the_options_that_repeat_them_anywhere_are_shown(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(name: str, *options: str) -> dict[str, Any]:
+        return as_json("calibrate", folder / "sir.safetensors", *options, "-o", tmp_path / f"{name}.safetensors")
+
+    first = made("first", "--no-exact", "--seconds", "0.05")
+    assert str(tmp_path / "sir.budget.json") in first["files"]
+    monkeypatch.setattr(LearnedPosterior, "seconds_per_run", 1e-9)  # another clock would buy other runs
+    again = made("again", "--no-exact", "--seconds", "0.05")
+    elsewhere = made("elsewhere", *first["repeat"].split())
+    assert again["calibration"] == first["calibration"] == elsewhere["calibration"]
+    other = made("other", "--no-exact", "--seconds", "1e-7")
+    assert (other["repeat"], other["budget"]) == (
+        "--budget 116",
+        "1e-07 s buy 116 runs, the fewest for the level: as asked",
+    )
+    (tmp_path / "sir.budget.json").write_text("{}")
+    done = sateen("calibrate", folder / "sir.safetensors", "-o", tmp_path / "first.safetensors", code=1)
+    assert "delete the file, and the seconds are measured again" in words(done)
+
+
+def test_the_reason_names_the_points_that_the_level_wants_whatever_rank_is_planned(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(bought: budget.Purchase, *_: object) -> budget.Purchase:
+        return replace(bought, runs=5000, points=104, states=7, why="the chain is small")
+
+    def second(posterior: LearnedPosterior, request: PlanRequest) -> st.Plan:
+        return replace(plan_for(posterior, request), points=60, runs=80, rank=2)
+
+    monkeypatch.setattr(budget, "_computed", computed)
+    monkeypatch.setattr("sateen.cli.calibrate.plan_for", second)
+    content = as_json("calibrate", folder / "sir.safetensors", "--seconds", "3", "-o", tmp_path / "g.safetensors")
+    assert content["calibration"]["rank"] == 2
+    why = "only 104 points could be computed, and 116 are wanted; the chain is small"
+    assert content["budget"] == f"3 s buy 5,000 runs: {why}"
+
+
+def test_too_few_seconds_for_computed_labels_say_how_many_would_do(folder: Path, tmp_path: Path) -> None:
+    options = ["--exact", "--seconds", "0.001", "-o", tmp_path / "g.safetensors"]
+    said = words(sateen("calibrate", folder / "sir.safetensors", *options, code=1))
+    assert "0.001 s compute the probability at 0 points, and the level needs 29 give --seconds " in said
+
+
+def test_that_no_run_satisfied_the_property_is_said_before_the_guarantee(tmp_path: Path) -> None:
+    never, target = "F[0, 10] I > 200", tmp_path / "never.safetensors"
+    seen = st.observe(st.Model.load(SIR), st.stl(never), BETA.sobol(64, seed=1), 40, seed=2)
+    st.SVIGP(inducing=8).fit(seen, seed=1).save(target)
+    seen.save(tmp_path / "never.obs")
+    learned = sateen("learn", tmp_path / "never.obs", "-o", tmp_path / "again.safetensors").stdout.splitlines()
+    assert learned[1].startswith(f"No run satisfied {seen.provenance['formula']}: 0 of 2,560 at 64 points. Its mean")
+    options = ["--points", "40", "--runs", "10", "--normaliser", "constant", "-o", tmp_path / "g.safetensors"]
+    lines = sateen("calibrate", target, *options).stdout.splitlines()
+    assert lines[1].startswith(f"No run satisfied {seen.provenance['formula']}: 0 of 2,960 at 104 points. Its mean")
+    assert as_json("calibrate", target, *options)["extreme"]["which"] == "none"
+
+
+@pytest.mark.slow
+def test_computed_labels_are_kept_and_give_the_same_guarantee_again(folder: Path, tmp_path: Path) -> None:
+    kept, first, second = (tmp_path / f"{name}.safetensors" for name in ("truth", "first", "second"))
+    common = ["calibrate", folder / "sir.safetensors"]
+    made = as_json(*common, "--exact", "--points", "30", "--observations", kept, "-o", first)
+    assert made["calibration"]["runs"] == 0
+    again = as_json(*common, kept, "-o", second)
+    assert again["calibration"]["fingerprint"] == made["calibration"]["fingerprint"] == st.load(kept).fingerprint
+    assert again["mean_width"] == made["mean_width"]
 
 
 class TestFreshObservations:
@@ -173,7 +266,9 @@ class TestFreshObservations:
         kept, target = tmp_path / "kept.obs", tmp_path / "g.safetensors"
         options = ["--points", "28", "--runs", "10", "--observations", kept, "-o", target]
         done = sateen("calibrate", folder / "sir.safetensors", *options, code=1)
-        assert "28 held-out points are too few for the level 90 % with the confidence 95 %: 29 would do" in words(done)
+        assert "28 held-out points are too few for the level 90 % with the confidence 95 %: 29 would suffice" in words(
+            done
+        )
         assert not kept.exists()
         content = as_json("calibrate", folder / "sir.safetensors", *options, "--allow-trivial")
         assert (content["calibration"]["threshold"], content["mean_width"]) == ("inf", 1.0)
@@ -188,7 +283,7 @@ class TestFreshObservations:
             *("--points", str(fewest - 1), "--runs", "10", "-o", folder / "g.safetensors"),
             code=1,
         )
-        assert f": {fewest} would do" in words(done)
+        assert f": {fewest} would suffice" in words(done)
         posterior, held_out = posterior_in(folder / "sir.safetensors"), st.Observations.load(folder / "held_out.obs")
         options: dict[str, Any] = {"method": name, **({"confidence": None} if rest else {})}
         options |= {"normaliser": "constant"} if name == "lift" else {}
@@ -199,7 +294,7 @@ class TestFreshObservations:
     def test_what_cannot_be_observed_again_asks_for_held_out(self, folder: Path, tmp_path: Path) -> None:
         options = ["--points", "40", "--runs", "10", "-o", str(tmp_path / "g.safetensors")]
         done = sateen("calibrate", folder / "line.safetensors", *options, code=1)
-        assert "its observations do not tell the model observe uniform points yourself" in words(done)
+        assert "its observations do not name the model observe uniform points yourself" in words(done)
         seen = st.observe(
             lambda theta, rng: bool(rng.random() < theta["beta"]), None, LINE.uniform(30, seed=1), 9, seed=3
         )
@@ -260,9 +355,20 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ("", "from what? Give a file HELD_OUT of observations, or one of --width W, --budget RUNS"),
-            ("--width 0.1 --budget 1000", "from what?"),
-            ("--budget 1000 --points 9 --runs 9", "from what?"),
+            (
+                "--seconds 1 --width 0.1",
+                "nothing to calibrate with: give a file HELD_OUT of observations, or one of --seconds S",
+            ),
+            ("--method icp", "for --method icp give --points N with --runs M; seconds plan only a lift"),
+            ("--exact --budget 1000", "--exact makes no runs; give it --points N or --seconds S"),
+            ("--exact --points 40 --runs 9", "--exact makes no runs"),
+            ("--exact --points 40 --method icp", "--method icp is about runs, and computed labels have none"),
+            ("--exact --points 20", "20 held-out points are too few for the level 90 %"),
+            ("--seconds 0", "0.0 is not in the range"),
+            ("--seconds inf", "inf is not a finite number of seconds"),
+            ("--seconds nan", "nan is not a finite number of seconds"),
+            ("--width 0.1 --budget 1000", "nothing to calibrate with:"),
+            ("--budget 1000 --points 9 --runs 9", "nothing to calibrate with:"),
             ("--points 40", "--points N and --runs M go together"),
             ("--runs 40", "--points N and --runs M go together"),
             ("--width 0.1 --method icp", "--width does not apply to --method icp, only to --method lift"),
@@ -293,11 +399,10 @@ class TestRefusals:
         ],
     )
     def test_an_option_that_contradicts_the_plan_is_an_error(
-        self, folder: Path, tmp_path: Path, options: str, said: str
+        self, folder: Path, tmp_path: Path, planned: tuple[Path, str], options: str, said: str
     ) -> None:
-        plan, target = tmp_path / "plan.json", tmp_path / "g.safetensors"
-        sateen("plan", folder / "sir.safetensors", "--budget", "4000", "-o", plan)
-        given = ["--plan", plan, *options.split(), "-o", target]
+        target = tmp_path / "g.safetensors"
+        given = ["--plan", planned[0], *options.split(), "-o", target]
         assert said in words(sateen("calibrate", folder / "sir.safetensors", *given, code=2))
         assert not target.exists()
 
@@ -325,7 +430,7 @@ class TestRefusals:
         assert "POSTERIOR and -o are the same file" in words(
             sateen("calibrate", posterior, "-o", posterior, *fresh, code=2)
         )
-        for text, said in (("junk", "is no plan"), ("[]", "no valid plan"), ("{}", "no valid plan")):
+        for text, said in (("junk", "is not a plan"), ("[]", "no valid plan"), ("{}", "no valid plan")):
             plan.write_text(text)
             assert said in words(sateen("calibrate", posterior, "--plan", plan, "-o", target, code=1))
         sateen("plan", folder / "line.safetensors", "--budget", "2000", "-o", plan)

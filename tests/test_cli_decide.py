@@ -67,7 +67,7 @@ class TestRefine:
                 ("--above", "0.5", "--width", "0.1", "--budget", "6000", "-o", "x.safetensors"),
                 "not for --goal threshold",
             ),
-            (("--goal", "width", "--budget", "6000", "-o", "x.safetensors"), "Give --width"),
+            (("--goal", "width", "--budget", "6000", "-o", "x.safetensors"), "give --width"),
             (("--above", "0.5", "--budget", "6000", "-o", "x.safetensors", "--folder", "y"), "--folder is for a STUDY"),
         ],
     )
@@ -262,7 +262,7 @@ def test_a_forecast_of_a_certificate_needs_the_refinement(tmp_path: Path) -> Non
     file = tmp_path / "decay.toml"
     file.write_text(WITHOUT + DECIDE)
     said = words(sateen("certify", file, "--dry-run", code=1))
-    assert "depends on the refinement, which is not there yet" in said
+    assert "depends on the refinement, which does not exist yet" in said
     assert not (tmp_path / "decay-result").exists()
 
 
@@ -297,6 +297,6 @@ def test_ctrl_c_says_what_the_store_has_and_the_same_goes_on(tmp_path: Path) -> 
         running.send_signal(signal.SIGINT)
         stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (130, "")
-    assert stderr.splitlines()[-2:] == [f"{store} has what was done; run the same again to go on", "interrupted"]
+    assert stderr.splitlines()[-2:] == [f"{store} has what was done; run the same again to resume", "interrupted"]
     assert store.exists()
     assert not target.exists()

@@ -68,10 +68,10 @@ def test_a_study_has_all_that_a_study_needs() -> None:
             "I0": 7,
             "beta 1": [0.005, 0.3],
         },
-        "property": {"property": FORMULA},
+        "property": {"I_above_0_until_I_is_0": FORMULA},
         "observe": {
             "train": {"design": "sobol", "points": 512, "runs": 50},
-            "calibrate": {"budget": 100_000},
+            "calibrate": {"seconds": "training"},
             "test": {"design": "uniform", "points": 200, "runs": 1000},
         },
         "learn": {"learners": ["svi-gp", "ep-gp"]},
@@ -83,7 +83,7 @@ def test_its_model_its_space_and_its_formula_are_what_was_asked(desk: Path) -> N
     written = study("sir.sateen", *VARY)
     model = st.Model.load(desk / written["model"]["file"])
     space = st.Space(written["space"])
-    formula = st.stl(written["property"]["property"])
+    formula = st.stl(written["property"]["I_above_0_until_I_is_0"])
     (seen,) = st.observe(model, formula, space.uniform(1, seed=1), runs=2, seed=2).trials
     assert seen == 2
 
@@ -131,13 +131,30 @@ def test_constants_of_a_model_are_kept_and_those_of_a_property_are_put_in() -> N
     assert written["property"] == {"full": "F[0, 2.5] jobs == n", "ever": "F jobs == n"}
     text = Path("queue.toml").read_text(encoding="utf-8")
     assert "# queue.props:full; asked is whether P >= 0.5\n" in text
-    assert "# queue.props:ever; without a last time: runs that go on for long are undecided\n" in text
+    assert "# queue.props:ever; without a last time: runs that take too long are undecided\n" in text
 
 
-def test_several_formulas_are_numbered_and_may_be_cut_at_an_end() -> None:
+def test_several_formulas_are_named_after_what_they_say_and_may_be_cut_at_an_end() -> None:
     written = study("sir.sateen", *VARY, "-p", "G I > 2", "--end", "50")
-    cut = {"property_1": {"formula": FORMULA, "end": 50}, "property_2": {"formula": "G I > 2", "end": 50}}
-    assert written["property"] == cut
+    cut = {"formula": FORMULA, "end": 50}, {"formula": "G I > 2", "end": 50}
+    assert written["property"] == dict(zip(("I_above_0_until_I_is_0", "always_I_above_2"), cut, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("formula", "name"),
+    [
+        ("F[0, 2] S == 0", "eventually_S_is_0"),
+        ("G[0, 60] I <= 40 & S > 0.5", "always_I_at_most_40_and_S_above_0p5"),
+        ("I >= 1 -> F[1, 2] !(S < I)", "I_at_least_1_implies_eventually_not_S_below_I"),
+    ],
+)
+def test_a_name_says_the_formula_in_words_without_its_windows(formula: str, name: str) -> None:
+    assert list(study("sir.sateen", *VARY[:2], "-p", formula)["property"]) == [name]
+
+
+def test_formulas_that_differ_in_their_windows_alone_have_names_with_numbers() -> None:
+    written = study("sir.sateen", *VARY[:2], "-p", "F[0, 1] I > 2", "-p", "F[0, 2] I > 2")
+    assert written["property"] == {"eventually_I_above_2": "F[0, 1] I > 2", "eventually_I_above_2_2": "F[0, 2] I > 2"}
 
 
 def test_the_model_is_found_from_where_the_study_is(desk: Path) -> None:
@@ -157,7 +174,7 @@ def test_json_tells_what_was_written() -> None:
         "model": "sir.sateen",
         "file": "sir.toml",
         "vary": ["beta 1"],
-        "properties": {"property": FORMULA},
+        "properties": {"I_above_0_until_I_is_0": FORMULA},
     }
 
 
@@ -183,7 +200,7 @@ def test_a_file_that_is_there_is_not_overwritten(desk: Path) -> None:
         (["sir.sateen", "--vary", "beta 1=0:1"], 2, "Missing option '-p'"),
         (["sir.sateen", *VARY, "-o", "study.txt"], 2, "end the name in .toml"),
         (["sir.sateen", *VARY, "-o", "none/study.toml"], 1, "there is no folder none"),
-        (["sir.sateen", *VARY, "--const", "n=5"], 1, "nothing leaves a constant n open"),
+        (["sir.sateen", *VARY, "--const", "n=5"], 1, "no constant n is left open"),
         (["none.sateen", *VARY], 1, "none.sateen cannot be read"),
         (["queue.prism", "-p", "F[0, 1] jobs > 0"], 1, "the bool constant fast has no value"),
         (
@@ -208,4 +225,4 @@ def test_every_name_and_formula_can_be_written(desk: Path) -> None:
     (desk / "odd.sateen").write_text(f"species `{name}` = 1\n0 -> `{name}` @ `k'é`\n", encoding="utf-8")
     written = study("odd.sateen", "--vary", "k'é=0:1", "-p", f"F[0, 1] `{name}` > 1", file="odd.toml")
     assert written["space"] == {"k'é": [0, 1]}
-    assert written["property"] == {"property": f"F[0, 1] `{name}` > 1"}
+    assert written["property"] == {"eventually_a_b_c_above_1": f"F[0, 1] `{name}` > 1"}

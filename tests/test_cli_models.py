@@ -53,6 +53,16 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_check_prints_what_its_interval_assumes(tmp_path: Path) -> None:
+    file = tmp_path / "net.ant"
+    file.write_text("r: A -> B; k*A - q*B\nA = 5; B = 0; k = 1; q = 2", encoding="utf-8")
+    printed = sateen("check", file, "-p", "F[0, 1] B > 2", "--runs", "1e2").stdout.splitlines()
+    place = next(place for place, line in enumerate(printed) if line.startswith("P is from"))
+    assert printed[place + 1] == (
+        "this assumes that the net rate of r is split into the two directions that the form of the law shows"
+    )
+
+
 def full(capacity: int, arrival: float, time: float) -> float:
     """The probability that the queue is full by then, from the same chain written as text."""
     reactions = f"0 -> jobs @ {arrival} when jobs < {capacity}\njobs -> 0 @ min(jobs, 1) * 2"
@@ -99,9 +109,7 @@ class TestConstants:
     def test_an_unknown_one_is_told_with_all_that_are_open(self, command: list[str]) -> None:
         given = ("--const", "capacity=5,capacty=3")
         said = sateen(command[0], "queue.prism", *command[1:], *given, code=1).stderr
-        assert said.startswith(
-            "InputError: --const capacty: nothing leaves a constant capacty open; did you mean capacity?"
-        )
+        assert said.startswith("InputError: --const capacty: no constant capacty is left open; did you mean capacity?")
         assert "\n  queue.prism leaves open: capacity, arrival\n" in said
         assert ("\n  queue.props leaves open: T\n" in said) == any("props" in word for word in command)
 
@@ -111,7 +119,7 @@ class TestConstants:
 
     def test_other_models_leave_none_open(self) -> None:
         said = sateen("simulate", "mixed.sateen", "--at", "n=1", "--const", "k=5", "--until", "1", code=1).stderr
-        assert "nothing leaves a constant k open" in said
+        assert "no constant k is left open" in said
         assert "k is a parameter of mixed.sateen: give it with --at k=..." in said
 
     def test_a_formula_may_name_a_constant_that_is_only_given(self) -> None:
@@ -183,7 +191,7 @@ class TestProperties:
             ("bytes.props", "bytes.props is not text in UTF-8"),
             ("huge.props", "huge.props has 2,000,000 bytes, and at most 1,000,000 are read"),
             ("S=? [ jobs>0 ]", "the steady-state operator S is not supported"),
-            ('R{"x"}=? [ C<=5 ]', "expected rewards (R) are not supported"),
+            ('R{"x"}=? [ C<=5 ]', "the model has no rewards"),
             ("P=? [ F<=5 job>0 ]", "job is not a variable, constant or formula"),
         ],
     )
@@ -394,3 +402,87 @@ def test_the_gene_switch_has_two_sides() -> None:
     seen = st.observe(even, ahead, st.Space(make=20.0).uniform(1, seed=1), runs=runs, seed=2)
     a, b = (int(seen[name].satisfied.sum()) for name in ahead)
     assert abs(a - b) < 4.9 * math.sqrt(a + b)  # given that one is ahead, which one is a fair coin
+
+
+REWARDED = """ctmc
+module line
+    jobs : [0..3];
+    [come]  jobs < 3 -> 1.5 : (jobs'=jobs+1);
+    [serve] jobs > 0 -> 3   : (jobs'=jobs-1);
+endmodule
+label "full" = jobs = 3;
+rewards "served" [serve] true : 1; endrewards
+rewards true : jobs; endrewards
+"""
+ASKED = """"served": R{"served"}=? [ C<=5.5 ];
+"many": R{"served"}>9 [ C<=5.5 ];
+"until": R{"served"}=? [ F "full" ];
+"long": R{2}=? [ S ];
+"""
+
+
+@pytest.mark.usefixtures("desk")
+class TestRewards:
+    @pytest.fixture(autouse=True)
+    def files(self, desk: Path) -> None:
+        (desk / "line.prism").write_text(REWARDED, encoding="utf-8")
+        (desk / "line.props").write_text(ASKED, encoding="utf-8")
+
+    def test_check_estimates_a_reward_and_computes_it(self) -> None:
+        found = as_json("check", "line.prism", "-p", "line.props:served", "--runs", "400", "--exact")
+        assert found["exact"] == pytest.approx(7.069019518168792, rel=1e-9)
+        assert found["lower"] < found["normal_lower"] < found["value"] < found["normal_upper"] < found["upper"]
+        assert found["claim"]["target"] == "reward"
+        shown = sateen("check", "line.prism", "-p", "line.props:served", "--runs", "400", "--exact").stdout
+        assert shown.startswith(
+            'line.prism, seed 1\nline.props:served: R{"served"}[C<=5.5] of if(jobs > 0, 3, 0)\n\nR = '
+        )
+        assert shown.endswith("exact: R = 7.069019518, inside the interval\n")
+
+    def test_a_bound_is_compared_with_the_whole_interval(self) -> None:
+        given = ("check", "line.prism", "--runs", "400", "-p")
+        assert as_json(*given, "line.props:many")["holds"] is False
+        assert "R > 9 does not hold: the whole interval lies below 9" in sateen(*given, "line.props:many").stdout
+        assert as_json(*given, 'R{"served"}<9 [ C<=5.5 ]')["holds"] is True
+        assert "R < 7.1 stays open" in sateen(*given, 'R{"served"}<7.1 [ C<=5.5 ]').stdout
+
+    def test_undecided_runs_are_said(self) -> None:
+        shown = sateen("check", "line.prism", "-p", "line.props:until", "--runs", "50", "--max-events", "4").stdout
+        assert "R is left open by undecided runs" in shown
+        assert "runs are undecided: they reached max_events = 4" in shown
+        found = as_json("check", "line.prism", "-p", "line.props:until", "--runs", "50", "--max-events", "4")
+        assert (found["value"], found["upper"]) == (None, "inf")
+
+    def test_what_is_not_for_rewards_is_refused(self) -> None:
+        for option in (["--width", "0.1"], ["--test", "P>0.5"], ["--error", "0.1"]):
+            said = sateen("check", "line.prism", "-p", "line.props:served", *option, code=1).stderr
+            assert f"{option[0]} is about a probability, and this is an expected reward" in said
+        said = sateen("check", "line.prism", "-p", "line.props:served", "--replay", "1", code=2).stderr
+        assert "a reward has none" in said
+        said = sateen("check", "line.prism", "-p", "line.props:served", "--end", "1", code=1).stderr
+        assert "--end says how a formula is read, and this is a reward" in said
+        said = sateen("simulate", "line.prism", "-p", "line.props:served", code=1).stderr
+        assert "line.props:served asks for an expected reward, and a formula is needed here" in said
+
+    def test_inspect_shows_rewards_and_what_is_asked_of_them(self) -> None:
+        shown = sateen("inspect", "line.prism", "-p", "line.props").stdout.splitlines()
+        assert shown[shown.index("rewards") :] == [
+            "rewards",
+            "  served  0 in a state     if(jobs > 0, 3, 0) per unit of time with transitions",
+            "  2       jobs in a state",
+            "labels",
+            "  full  jobs == 3",
+            "properties",
+            '  served  R{"served"}[C<=5.5] of if(jobs > 0, 3, 0)',
+            '  many    R > 9: R{"served"}[C<=5.5] of if(jobs > 0, 3, 0)',
+            '  until   R{"served"}[F jobs == 3] of if(jobs > 0, 3, 0)',
+            "  long    refused, line 4: rewards in the long run (S) are not supported",
+        ]
+        found = as_json("inspect", "line.prism", "-p", "line.props")
+        assert found["properties"][1] == {
+            **{"name": "many", "asks": "R", "formula": 'R{"served"}[C<=5.5] of if(jobs > 0, 3, 0)'},
+            **{"comparison": ">", "bound": 9, "horizon": 5.5},
+        }
+        alone = sateen("inspect", "line.props").stdout
+        assert '  served  R{"served"}=? [ C<=5.5 ]\n' in alone
+        assert "refused, line 4: rewards in the long run" in alone

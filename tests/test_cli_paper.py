@@ -142,7 +142,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said
-    assert f"what is finished is in {tmp_path / 'pieces'}; run the same again to go on" in said
+    assert f"what is finished is in {tmp_path / 'pieces'}; run the same again to resume" in said
     left = sateen("b", *TRIED, "-l", "svi-gp", "-o", tmp_path, "--dry-run").stdout
     assert "of 4 tasks are pending" in left
     assert not left.startswith("4")

@@ -7,7 +7,9 @@ A page is a Markdown file with fenced blocks. What each block is for is said by 
     console   lines after `$` are run by the command line, and must print what stands below
     sh        lines that begin with `sateen` must be accepted by the command line as far as their options go
 
-An ellipsis in an output stands for anything, as in doctests.
+A command in the text, such as `sateen run examples/sir.toml`, must be accepted too. Without an argument, or with an
+ellipsis, it is only named: the command and its options must exist.
+An ellipsis in an output stands for anything, as in doctests; pages that teach show all that is printed.
 """
 
 from __future__ import annotations
@@ -17,54 +19,23 @@ import json
 import re
 import shlex
 import shutil
-import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import sateen
-from pages import table_cells
+from doc_pages import ROOT, Block, blocks
+from pages import GALLERY, HOWTO, PAGES, TAUGHT, compare, page_name, read, run_python, table_cells
 from sateen.cli import main
+from site_contents import children, site_pages
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# test_gallery.py runs the Python of the others.
+REFERENCE: Final = [page for page in PAGES if page not in TAUGHT and page not in GALLERY]
 WORDS: Final = {"python", "text", "console", "sh", "toml"}
-FLAGS: Final = doctest.ELLIPSIS
-CHECKER: Final = doctest.OutputChecker()
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A fenced block: the word after its fence, its text, the line where it begins, and what stands before it."""
-
-    word: str
-    text: str
-    line: int
-    directly_after: bool  # nothing but an empty line between it and the block before
-
-
-def blocks(page: str) -> Iterator[Block]:
-    """The fenced blocks of a page, in order."""
-    fence, word, begun, text, last = "", "", 0, list[str](), 0
-    lines = page.splitlines()
-    for number, line in enumerate(lines, start=1):
-        mark = re.match(r"(`{3,})(\w*)\s*$", line)
-        if mark and not fence:
-            fence, word, begun, text = mark[1], mark[2], number, []
-        elif mark and mark[1] == fence and not mark[2]:
-            between = lines[last : begun - 1] if last else ["text"]
-            yield Block(word, "".join(f"{each}\n" for each in text), begun + 1, not "".join(between).strip())
-            fence, last = "", number
-        elif fence:
-            text.append(line)
-    assert not fence, f"the block that begins on line {begun} has no end"
 
 
 def console(block: Block) -> Iterator[tuple[str, str]]:
@@ -80,10 +51,6 @@ def console(block: Block) -> Iterator[tuple[str, str]]:
     yield command, "".join(printed)
 
 
-def read(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
-
-
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, with the examples in it."""
@@ -92,45 +59,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compare(wanted: str, got: str, where: str) -> None:
-    example = doctest.Example("", wanted)
-    assert CHECKER.check_output(wanted, got, FLAGS), f"{where}\n{CHECKER.output_difference(example, got, FLAGS)}"
-
-
-def run_script(block: Block, names: dict[str, Any], where: str) -> str:
-    printed = StringIO()
-    with redirect_stdout(printed):
-        exec(compile(block.text, where, "exec"), names)
-    return printed.getvalue()
-
-
-def run_session(block: Block, names: dict[str, Any], page: Path) -> None:
-    told = StringIO()
-    test = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line - 1)
-    runner = doctest.DocTestRunner(CHECKER, verbose=False, optionflags=FLAGS)
-    runner.run(test, out=told.write, clear_globs=False)
-    names.update(test.globs)
-    assert runner.failures == 0, told.getvalue()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", REFERENCE, ids=page_name)
 def test_the_python_of_a_page_runs_and_prints_what_the_page_says(page: Path, desk: Path) -> None:
-    names: dict[str, Any] = {"__name__": "__main__"}
-    printed: str | None = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sateen.ModelWarning)
-        for block in blocks(read(page)):
-            where = f"{page.name}:{block.line}"
-            if block.word == "text" and block.directly_after and printed is not None:
-                compare(block.text, printed, where)
-            printed = None
-            if block.word == "python" and ">>> " in block.text:
-                run_session(block, names, page)
-            elif block.word == "python":
-                printed = run_script(block, names, where)
+    run_python(page, desk)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_the_consoles_of_a_page_print_what_the_page_says(page: Path, desk: Path) -> None:
     for block in (block for block in blocks(read(page)) if block.word == "console"):
         for command, printed in console(block):
@@ -139,7 +73,24 @@ def test_the_consoles_of_a_page_print_what_the_page_says(page: Path, desk: Path)
             done = CliRunner().invoke(main, shlex.split(command)[1:])
             assert done.exception is None or isinstance(done.exception, SystemExit), where
             failed = printed.startswith(("Usage:", "Error:")) or re.match(r"\w+Error: ", printed)
-            compare(printed, done.stderr if failed else done.stdout, where)
+            compare(printed, done.stderr if failed else done.stdout, where, doctest.ELLIPSIS)
+
+
+def outputs(page: Path) -> Iterator[tuple[int, str]]:
+    """What a page shows as printed by its Python, except errors, with the line where it begins."""
+    for block in blocks(read(page)):
+        if block.word == "text" and block.directly_after:
+            yield block.line, block.text
+        elif block.word == "python":
+            for example in doctest.DocTestParser().get_examples(block.text):
+                if example.exc_msg is None:
+                    yield block.line + example.lineno, example.want
+
+
+@pytest.mark.parametrize("page", [PAGES[0], *TAUGHT, *GALLERY, *HOWTO], ids=page_name)
+def test_a_page_that_teaches_shows_all_that_is_printed(page: Path) -> None:
+    gaps = [f"{page.name}:{line}" for line, shown in outputs(page) if "..." in shown]
+    assert not gaps, f"{', '.join(gaps)}: print rounded values, so that readers see a result"
 
 
 def command_lines() -> list[tuple[str, str]]:
@@ -153,14 +104,26 @@ def command_lines() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("where", "line"), command_lines())
+def commands_in_text() -> list[tuple[str, str]]:
+    """Every call of a command of sateen in the text of a page, and where it stands."""
+    found = []
+    for page in PAGES:
+        text = re.sub(r"(?ms)^(`{3,}).*?^\1\s*$", "", read(page))
+        found += [(page.name, " ".join(call.split())) for call in re.findall(r"(?<!`)`sateen ([a-z][^`]*)`(?!`)", text)]
+    return found
+
+
+@pytest.mark.parametrize(("where", "line"), [*command_lines(), *commands_in_text()])
 def test_a_command_line_is_one_that_the_command_line_accepts(where: str, line: str, desk: Path) -> None:
     name, *arguments = shlex.split(line, comments=True)
     context = click.Context(main, **main.context_settings)
     command = main.get_command(context, name)
     assert command is not None, f"{where}: there is no command {name}"
-    # A wrong option raises here; nothing is run. Without its parent a command would forget -h, and not only here.
-    command.make_context(name, arguments, parent=context)
+    if "..." in arguments or all(each.startswith("-") for each in arguments):  # only named
+        known = {option for each in command.params for option in each.opts}
+        assert {each for each in arguments if each.startswith("--")} <= known, f"{where}: {line}"
+    else:  # A wrong option raises here; nothing is run. Without its parent a command would forget -h.
+        command.make_context(name, arguments, parent=context)
 
 
 def test_the_main_command_of_the_readme_runs_the_first_study(desk: Path) -> None:
@@ -172,7 +135,7 @@ def test_the_main_command_of_the_readme_runs_the_first_study(desk: Path) -> None
     assert tuple(sateen.Study.load("examples/sir.toml").learners) == ("svi-gp", "ep-gp", "svi-bnn")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_block_says_what_it_is(page: Path) -> None:
     for block in blocks(read(page)):
         assert block.word in WORDS, f"{page.name}:{block.line}: write one of {', '.join(sorted(WORDS))} after the fence"
@@ -193,7 +156,7 @@ def headings(page: Path) -> set[str]:
     return {anchor(title) for title in re.findall(r"(?m)^#+ (.+)$", without_blocks)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(read(page))):
         if re.match(r"[a-z]+:", target):
@@ -204,9 +167,18 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not part or part in headings(found), f"{page.name}: {target}: there is no such heading"
 
 
-def test_every_page_can_be_reached_from_the_index() -> None:
-    linked = {name.partition("#")[0] for name in re.findall(r"\]\(([^)\s]+)\)", read(ROOT / "docs" / "index.md"))}
-    assert {page.name for page in PAGES[1:]} - {"index.md"} <= linked
+def test_every_page_can_be_reached_from_the_index_in_one_way() -> None:
+    reached = [page_name(page) for page in site_pages()]
+    assert sorted(reached) == sorted(page_name(page) for page in PAGES[1:])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES[1:] if children(page)], ids=page_name)
+def test_a_section_names_its_pages_as_they_name_themselves(page: Path) -> None:
+    _, _, listed = read(page).partition("\n<!-- contents")
+    for name, file in re.findall(r"\[([^\[\]]+)\]\(([\w./-]+\.md)\)", listed):
+        title = re.match(r"# (.+)", read((page.parent / file).resolve()))
+        assert title is not None
+        assert name == title[1], f"{page_name(page)} calls {file} {name!r}, but the sidebar shows {title[1]!r}"
 
 
 def test_the_readme_leads_to_the_documentation() -> None:
@@ -250,7 +222,7 @@ def test_a_mistake_is_told_as_the_page_says(formula: str, told: str) -> None:
     assert error.value.message.startswith(told.partition(": ")[0])
 
 
-def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
+def test_the_figures_of_speed_are_those_of_the_benchmarks() -> None:
     """Up to what a busy machine changes from one run of a benchmark to the next."""
     results = {file.stem: json.loads(read(file)) for file in (ROOT / "benchmarks" / "results").glob("*.json")}
     monitored, computed = results["monitor"]["rows"][-1], results["exact"]["cases"][0]
@@ -260,12 +232,12 @@ def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
     for part in ("all", "random"):
         spent = results["paper-times"][part]["seconds"]
         measured.append((sum(spent.values()) - spent["the truth"]) / 60)
-    told = [(row[0], float(row[1].split()[0])) for row in rows("README.md", "Speed")]
+    told = [(row[0], float(row[1].split()[0])) for row in rows("docs/explanation/speed.md", "Other tasks")]
     for (what, figure), value in zip(told, measured, strict=False):
-        assert figure == pytest.approx(value, rel=0.25), f"README.md, {what}: the results say {value:.3g}"
+        assert figure == pytest.approx(value, rel=0.25), f"speed.md, {what}: the results say {value:.3g}"
     raced = {(row["model"], row["engine"]): row for row in results["ssa"]["rows"]}
     labels = {"epidemic": "SIR", "gene expression (LacZ)": "PGE", "phosphorelay": "PR"}
-    text = read(ROOT / "README.md")
+    text = read(ROOT / "docs" / "explanation" / "speed.md")
     for label, model in labels.items():
         (line,) = [line for line in text.splitlines() if line.startswith(f"| {label} |")]
         own = next(row for (name, engine), row in raced.items() if name == model and engine.startswith("own"))
@@ -273,6 +245,43 @@ def test_the_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
         for row, speed, ratio in ((raced[model, "sateen"], cells[0], cells[1]), (own, cells[2], cells[3])):
             assert speed == pytest.approx(row["events_per_second"] / 1e6, rel=0.01), label
             assert ratio == pytest.approx(row["times_gillespy2"], rel=0.02), label
+
+
+def test_the_first_answers_of_speed_are_those_of_the_benchmark() -> None:
+    measured = json.loads(read(ROOT / "benchmarks" / "results" / "startup.json"))["rows"]
+    cpu = {row["what"]: row["cpu"] for row in measured}
+    kinds = ("counts, flat", "counts, nested", "counts, delayed", "SVIBNN", "LaplaceNet")
+    for kind, row in zip(kinds, rows("docs/explanation/speed.md", "The first answer"), strict=True):
+        assert [float(cell.split()[0]) for cell in row[1:]] == [
+            pytest.approx(cpu[f"{kind}, {when}"], abs=0.006) for when in ("cold", "kept")
+        ], kind
+    page = read(ROOT / "docs" / "explanation" / "speed.md")
+    another = max(seconds for what, seconds in cpu.items() if what.startswith("another number"))
+    assert f"another bound or threshold takes {1000 * another:.0f} ms" in page
+    assert f"`import sateen` takes {1000 * cpu['import sateen']:.0f} ms" in page
+
+
+def test_the_readme_has_figures_of_the_benchmarks() -> None:
+    results = {file.stem: json.loads(read(file)) for file in (ROOT / "benchmarks" / "results").glob("*.json")}
+    raced = {(row["model"], row["engine"]): row for row in results["ssa"]["rows"]}
+    plain, deciding = raced["SIR", "sateen"], raced["SIR", "own property"]
+    monitored, largest = results["monitor"]["rows"][-1], results["datasets-paper-data"]["rows"][-1]
+    both = (plain, deciding)
+    measured = [
+        ([row["events_per_second"] / 1e6 for row in both], [row["times_gillespy2"] for row in both]),
+        ([monitored["shared_ms"]], [monitored["ratio"]]),
+        ([largest["train_seconds"] + largest["test_seconds"]], []),
+    ]
+    for (what, *cells), told in zip(rows("README.md", "Speed"), measured, strict=True):
+        for cell, figures in zip(cells, told, strict=True):
+            written = [float(figure) for figure in re.findall(r"(?<!\w)\d[\d.]*", cell)]
+            assert written == pytest.approx(figures, rel=0.02), what
+
+
+def test_the_figures_of_ensembles_are_those_of_the_benchmark() -> None:
+    measured = json.loads(read(ROOT / "benchmarks" / "results" / "ensemble.json"))["rows"]
+    told = re.findall(r"1/(\d+) \(", read(ROOT / "docs" / "explanation" / "speed.md"))
+    assert [int(figure) for figure in told] == [round(row["times"]) for row in measured]
 
 
 def test_the_papers_tables_are_those_that_the_command_made() -> None:

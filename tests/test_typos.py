@@ -32,7 +32,7 @@ MODEL_TYPOS = [
     pytest.param("I -> R", "I <-> R", "<-> R", "not the arrow", "as two reactions", id="reversible arrow"),
     pytest.param("I -> R", "I => R", "=> R", "not the arrow", "write ->", id="fat arrow"),
     pytest.param("I -> R", "I R", "I R", "one arrow", "S + I -> 2 I @", id="missing arrow"),
-    pytest.param("recover:", "recover", "recover I", "no species", "A + 2 B", id="missing colon"),
+    pytest.param("recover:", "recover", "recover I", "not a species", "A + 2 B", id="missing colon"),
     pytest.param("species", "specis", "specis S", "neither", "did you mean species?", id="misspelt species"),
     pytest.param("constant", "const", "const N", "neither", "did you mean constant?", id="abbreviated constant"),
     pytest.param("R = 0", "R = 0.5", "0.5", "whole number", "from 0 on", id="half a count"),
@@ -41,7 +41,7 @@ MODEL_TYPOS = [
     pytest.param("* I / N", "* (I / N", "(I / N", "this '('", "never closed", id="missing bracket in a rate"),
     pytest.param("gamma * I", "gamma", "I -> R", "could fall below 0", "multiply the rate by I", id="rate without I"),
     pytest.param("gamma * I", "-gamma * I", "-gamma", "never positive", "change its sign", id="negative rate"),
-    pytest.param("gamma * I", "gamma * t", "gamma * t", "depend on time", "parameter t", id="time in a rate"),
+    pytest.param("gamma * I", "gamma * t", "gamma * t", "t is not declared", "the clock is time", id="time in a rate"),
 ]
 FORMULA_TYPOS = [
     pytest.param("120] ", "120 ", "(I == 0)", "expected ']'", "U[100, 120]", id="missing bracket"),
@@ -102,7 +102,9 @@ def test_a_typo_in_a_formula_is_shown_with_its_place_and_a_remedy(
 def test_a_misspelt_parameter_in_a_rate_is_doubted_where_the_right_one_is_declared() -> None:
     with pytest.warns(st.ModelWarning, match=r"line 4: nothing uses the parameter gamma; was it meant by gama\?"):
         model = st.Model.parse(SIR.replace("gamma * I", "gama * I"))
-    with pytest.raises(st.MissingValueError, match=r"gama has no value: did you mean gamma\?.*give it one, gama="):
+    with pytest.raises(
+        st.MissingValueError, match=r"gama has no value\n.*did you mean gamma\?.*give it one: theta=\{.gama.: "
+    ):
         st.simulate(model, THETA, until=1, seed=1)
 
 
@@ -112,7 +114,9 @@ def test_a_misspelt_value_is_refused_with_the_nearest_parameter() -> None:
 
 
 def test_a_parameter_without_a_value_is_named_with_the_way_to_give_one() -> None:
-    with pytest.raises(st.MissingValueError, match=r"the parameter beta has no value: give it one, beta="):
+    with pytest.raises(
+        st.MissingValueError, match=r"the parameter beta has no value\n  give it one: theta=\{.beta.: \.\.\.\}"
+    ):
         st.simulate(st.Model.parse(SIR), until=1, seed=1)
 
 
@@ -167,9 +171,10 @@ def test_the_command_line_says_of_a_model_what_the_library_says(
 
 
 def test_the_command_line_warns_of_a_misspelt_parameter_and_says_that_it_has_no_value(tmp_path: Path) -> None:
-    warning, error = simulated(tmp_path, model=SIR.replace("gamma * I", "gama * I")).splitlines()
+    warning, error, remedy = simulated(tmp_path, model=SIR.replace("gamma * I", "gama * I")).splitlines()
     assert warning == "warning: line 4: nothing uses the parameter gamma; was it meant by gama?"
-    assert error.startswith("MissingValueError: the parameter gama has no value: did you mean gamma?")
+    assert error == "MissingValueError: the parameter gama has no value"
+    assert remedy == "  did you mean gamma? If not, give it one: --at gama=..."
 
 
 def test_the_command_line_names_the_nearest_parameter_of_a_misspelt_option(tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ def test_rates_without_measure_are_refused_at_once():
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
-        (("F x == 1", {"k": 1}), {}),
+        ((7, {"k": 1}), {}),
         ((st.stl("F x == 1"), [0.5, 1.0]), {}),
         ((st.stl("F x == 1"), {"k": 1}), {"max_states": 0}),
         ((st.stl("F x == 1"), {"k": 1}), {"max_states": 1e6}),

@@ -258,3 +258,55 @@ def test_which_expressions_are_whole_by_their_form(text: str, whole: bool) -> No
 @given(some.integers(0, 10**6), some.integers(0, 10**6), some.sampled_from(WHOLE))
 def test_an_expression_that_is_whole_by_its_form_has_whole_values(x: int, y: int, text: str) -> None:
     assert float(parse_expression(text).evaluate({"X": x, "Y": y, "k": 2.5})).is_integer()
+
+
+CANCELLING = {
+    "a bound that rounding must not pass": ("species x = 10, y = 0\nf: 0 -> y @ max(0, 0.1*x - y)", {}),
+    "two products": ("species x = 10, y = 0\nf: 0 -> y @ 0.3*x - 3*y", {}),
+    "two products of parameters": (
+        "species x = 10, y = 0\nparameter a, b\nf: 0 -> y @ a*x - b*y",
+        {"a": 0.3, "b": 3.0},
+    ),
+    "a parameter that is negative": (
+        "species x = 10, y = 0\nparameter a, b\nf: 0 -> y @ a*x + b*y",
+        {"a": 0.3, "b": -3.0},
+    ),
+    "the same product in two orders": ("species x = 7, y = 0\nf: 0 -> y @ max(0, x*0.1*3 - x*0.1*3)", {}),
+    "parameters alone": (
+        "species x = 7, y = 0\nparameter a, b\nf: 0 -> y @ max(0, a*10 - b*b) * x",
+        {"a": 0.1, "b": 1.0},
+    ),
+    "constants alone": ("species x = 7, y = 0\nconstant a = 0.1, c = a*10 - 1\nf: 0 -> y @ max(0, c) * x", {}),
+    "a whole part": ("species x = 49, y = 0\nf: 0 -> y @ max(0, 1 - floor(x / 49)) * x", {}),
+    "a logarithm of one": ("species x = 49, y = 0\nf: 0 -> y @ max(0, log(x / 49))", {}),
+}
+
+
+@pytest.mark.parametrize(("text", "theta"), CANCELLING.values(), ids=CANCELLING)
+def test_a_rate_that_is_0_as_it_is_written_is_0_in_the_lanes_too(text: str, theta: dict[str, float]) -> None:
+    model = Model.parse(text)
+    path = simulate(model, theta, until=1e9, seed=1)
+    assert path.absorbed
+    last = float(path.states[-1, model.species.index("y")])
+    reached, beyond = (stl(f"F y {symbol} {last}") for symbol in (">=", ">"))
+    assert exact(model, reached, theta)[0] == 1
+    assert exact(model, beyond, theta)[0] == 0
+    # A formula that sums products turns fusing off in its kernel, so each is asked alone, too.
+    for formulas in ((reached,), (beyond,), (reached, beyond), (reached, stl("F 0.1*x + 0.2*y < 0"))):
+        runner = Runner(model, formulas)
+        counts = runner.run([[theta[name] for name in runner.parameters]], [[0, 0, RUNS]], seed=1)
+        assert not counts.undecided.any()
+        assert counts.satisfied[:, 0].tolist() == [RUNS if formula is reached else 0 for formula in formulas]
+    again = replay(model, theta, until=1e9, seed=1)
+    assert again.absorbed
+    assert again.states[-1, model.species.index("y")] == last
+
+
+def test_logistic_growth_ends_at_its_capacity_whatever_that_is() -> None:
+    model = Model.parse("species X = 1\nparameter K\ngrow: X -> 2 X @ X * (1 - X / K)")
+    capacities = np.arange(2.0, 201.0)
+    runner = Runner(model, (stl("F X == K"), stl("F X > K")))
+    counts = runner.run(capacities[:, None], [[point, 0, 2] for point in range(len(capacities))], seed=1)
+    assert not counts.undecided.any()
+    assert counts.satisfied[0].tolist() == [2] * len(capacities)
+    assert not counts.satisfied[1].any()

@@ -17,6 +17,7 @@ TEXTS = (
     *("x + y", "x - y", "x * y", "x / y", "x^2", "x^3", "x * x * y", "min(x, y)", "max(x, -y)", "abs(x - y)"),
     *("floor(x)", "ceil(x * y)", "if(x < y, x, 2 * y)", "if(x == 1 or not y > 2, 1, x)", "sqrt(abs(x))", "exp(x / 9)"),
     *("log(1 + abs(x))", "abs(x)^y", "abs(x)^-0.5", "x / (1 + y^2)", "0 * x", "if(x != y and y >= 0, x / 3, y)"),
+    *("sin(x)", "cos(x * y)", "sin(20 * x) * y", "1 + cos(x / 9)"),
 )
 ends = some.floats(-8.0, 8.0) | some.sampled_from((0.0, 1.0, 2.0, -1.0, 3.0))
 
@@ -46,6 +47,18 @@ def test_sums_and_products_of_points_hold_the_exact_result(x, y):
 def test_what_may_be_undefined_has_no_finite_bounds(text):
     low, high = interval(parse_expression(text), {"x": (np.array(1.5),) * 2, "y": (np.array(-1.0), np.array(1.0))})
     assert math.isinf(low) or math.isinf(high)
+
+
+def test_a_sine_is_narrow_away_from_its_peaks_and_full_where_it_has_both():
+    for text, low, high in (
+        ("sin(x)", math.sin(1), math.sin(1.5)),
+        ("cos(x)", math.cos(1.5), math.cos(1)),
+        ("sin(20 * x)", -1, 1),
+    ):
+        found = interval(parse_expression(text), {"x": (np.array(1.0), np.array(1.5))})
+        assert [float(end) for end in found] == pytest.approx([low, high], abs=1e-12)
+    forever = interval(parse_expression("sin(x)"), {"x": (np.array(0.0), np.array(math.inf))})
+    assert [float(end) for end in forever] == [-1.0, 1.0]
 
 
 def test_whole_numbers_and_zero_stay_exact():

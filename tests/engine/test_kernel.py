@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import subprocess
 import sys
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from pathlib import Path as FilePath
 
 import llvmlite
-import numba
 import numpy as np
 import pytest
 
 import lanes_by_hand
 from lane_checks import FUEL, LITTLE, MUCH
+from sateen.core.cache import cache_directory
 from sateen.engine import kernel as kernels
 from sateen.engine.emit import kernel_source
-from sateen.engine.kernel import cache_directory, load_source
-from sateen.engine.run import replay
-from sateen.engine.runtime import mixed
+from sateen.engine.kernel import load_source
+from sateen.engine.run import Runner, replay
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 from sateen.paper.cases import lacz, phosphorelay, sir
@@ -162,16 +160,15 @@ def test_kernels_are_compiled_once_by_processes_at_once_and_even_without_a_cache
 def test_the_name_of_a_kernel_depends_on_its_source_and_on_all_versions() -> None:
     toolchain = kernels._toolchain()
     for version in (
-        numba.__version__,
         llvmlite.__version__,
-        np.__version__,
-        platform.python_version(),
-        platform.machine(),
+        ".".join(map(str, llvmlite.binding.llvm_version_info)),
+        llvmlite.binding.get_process_triple(),
         llvmlite.binding.get_host_cpu_name(),
+        llvmlite.binding.get_host_cpu_features().flatten(),
     ):
         assert version in toolchain
-    assert (FilePath(kernels.__file__).parent / "runtime.py").read_text(encoding="utf-8") in toolchain
-    assert kernels._algebra() in toolchain
+    for part in ("instructions", "scope", "translate", "machine_code"):
+        assert (FilePath(kernels.__file__).parent / f"{part}.py").read_text(encoding="utf-8") in toolchain
     names = {kernels._name(text) for text in ("a", "b", "a ")}
     assert len(names) == 3
     assert kernels._name("a") in names
@@ -191,7 +188,7 @@ def test_the_cache_directory_is_the_users_own_or_the_one_that_is_chosen(
 
 
 def test_the_same_source_is_loaded_once() -> None:
-    text = '"""For a test."""\nrun = None\n'
+    text = '"""For a test."""\ndef run(x: int):\n  return x\n'
     assert load_source(text) is load_source(text)
 
 
@@ -218,9 +215,11 @@ def test_xoshiro_is_blackmans_and_vignas() -> None:
 
 
 def test_the_kernels_mix_is_splitmix() -> None:
+    text = kernel_source(BIRTH, ()).text
+    mixed = load_source(text[: text.index("def run")] + "def run(z: word):\n  return int(mixed(z))\n")
     rng = np.random.default_rng(1)
     for z in [0, 1, 2**63, 2**64 - 1, *rng.integers(2**64, size=200, dtype=np.uint64).tolist()]:
-        assert int(mixed(np.uint64(z))) == lanes_by_hand.splitmix(z)
+        assert mixed(z) % 2**64 == lanes_by_hand.splitmix(z)
 
 
 @pytest.mark.parametrize(("theta", "events"), [(LITTLE, 20), (MUCH, 400)], ids=["absorbed", "long"])
@@ -258,3 +257,23 @@ def test_waits_are_positive_and_time_goes_on() -> None:
     path = replay(BIRTH, {"k": 3.0}, until=1e9, seed=1, max_events=20_000)
     assert all(earlier < later for earlier, later in pairwise(path.times.tolist()))
     assert path["X"].tolist() == list(range(20_001))
+
+
+@pytest.mark.parametrize("case", [sir, phosphorelay, lacz], ids=["sir", "phosphorelay", "lacz"])
+def test_jumps_of_records_are_those_of_counted_runs_to_the_last_bit(case) -> None:
+    """A run is in a state by the very time at which its record enters it, and not a bit earlier."""
+    model = case.model()
+    theta = {name: value for name, value in model.values().items() if name in {each.name for each in model.parameters}}
+    path = replay(model, theta, until=1e9, seed=4, max_events=150)
+    tested = 0
+    for name, sign in product(model.species, (">=", "<=")):
+        counts = path[name]
+        extreme = (np.maximum if sign == ">=" else np.minimum).accumulate(counts)
+        for index in np.flatnonzero(np.diff(extreme))[:10] + 1:
+            time, count = float(path.times[index]), int(counts[index])
+            for bound, met in ((time, 1), (math.nextafter(time, 0.0), 0)):
+                runner = Runner(model, (stl(f"F[0, {bound!r}] {name} {sign} {count}"),))
+                row = [[theta[each] for each in runner.parameters]]
+                assert runner.run(row, [[0, 0, 1]], seed=4).satisfied.tolist() == [[met]]
+                tested += 1
+    assert tested >= 20

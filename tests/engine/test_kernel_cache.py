@@ -7,22 +7,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Any
 
 import numpy as np
 import pytest
 
-from sateen.core.errors import InputError, SateenWarning, SimulationError
+from sateen.core import cache
+from sateen.core.errors import SateenWarning, SimulationError
 from sateen.engine import kernel as kernels
 from sateen.engine.emit import kernel_source
-from sateen.engine.kernel import Kernel, kernel, load_source
+from sateen.engine.kernel import Code, Kernel, kernel, load_source
+from sateen.engine.run import Runner, replay
+from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="owners and permissions are POSIX's")
 ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
 NOBODY = 65534
-DOUBLE = '"""For a test."""\nfrom numba import njit\n@njit\ndef run(x):\n  return x + x\n'
+DOUBLE = '"""For a test."""\ndef run(x: int):\n  return x + x\n'
 
 
 @pytest.fixture
@@ -33,16 +35,16 @@ def folder(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> FilePath:
     return tmp_path / "cache"
 
 
-def loaded(text: str) -> Any:
-    """The function of a source, as a process gets it that has not loaded it before."""
-    return kernels._loaded.__wrapped__(text).run
+def loaded(text: str) -> Code:
+    """The code of a source, as a process gets it that has not loaded it before."""
+    return load_source.__wrapped__(text)
 
 
 def compiled(text: str) -> int:
     """How often the function was compiled to be called, and not loaded from the cache; it doubles, in any case."""
     run = loaded(text)
     assert run(21) == 42
-    return sum(run.stats.cache_misses.values())
+    return run.compilations
 
 
 def only_file(folder: FilePath) -> FilePath:
@@ -52,15 +54,8 @@ def only_file(folder: FilePath) -> FilePath:
 
 def test_what_was_compiled_is_loaded_and_no_source_is_kept(folder: FilePath) -> None:
     assert compiled(DOUBLE) == 0
-    assert only_file(folder).name.startswith(f"{kernels._name(DOUBLE)}.run-")
+    assert only_file(folder).name == kernels._name(DOUBLE)
     assert b"For a test" not in only_file(folder).read_bytes()
-
-
-def test_every_signature_has_a_file(folder: FilePath) -> None:
-    run = loaded(DOUBLE)
-    assert run(1.5) == 3.0
-    assert len(list(folder.iterdir())) == 2
-    assert compiled(DOUBLE) == 0
 
 
 @POSIX
@@ -109,20 +104,20 @@ def test_a_damaged_file_is_noticed_and_compiled_again(folder: FilePath, damage: 
 def test_not_one_bit_can_change_unnoticed(folder: FilePath) -> None:
     file = only_file(folder)
     whole = file.read_bytes()
-    assert kernels._read(file) == whole[32:]
+    assert cache.kept(file) == whole[32:]
     places = np.random.default_rng(1).integers(8 * len(whole), size=300).tolist()
     for place in [*range(8), 255, 256, *places, 8 * len(whole) - 1]:
         changed = bytearray(whole)
         changed[place // 8] ^= 1 << place % 8
         file.write_bytes(changed)
-        assert kernels._read(file) is None, place
+        assert cache.kept(file) is None, place
 
 
 def test_what_is_whole_but_no_machine_code_is_compiled_again(folder: FilePath) -> None:
     file = only_file(folder)
-    for content in (b"", b"no pickle", b"(dp0\n.", b"N."):
-        file.write_bytes(kernels._digest(file, content) + content)
-        assert kernels._read(file) == content
+    for content in (b"", b"no object code", b"\x7fELF", cache.kept(file)[:200]):
+        file.write_bytes(cache._digest(file, content) + content)
+        assert cache.kept(file) == content
         with pytest.warns(SateenWarning, match="damaged"):
             assert compiled(DOUBLE) == 1
 
@@ -224,7 +219,7 @@ def test_without_a_home_kernels_are_not_kept(monkeypatch: pytest.MonkeyPatch) ->
     def lost() -> FilePath:
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(kernels, "cache_directory", lost)
+    monkeypatch.setattr(cache, "cache_directory", lost)
     with pytest.warns(SateenWarning, match=r"cannot be used \(Could not determine home directory"):
         assert compiled(DOUBLE) == 1
 
@@ -244,7 +239,7 @@ def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(folder: FilePat
 def test_on_a_full_disk_kernels_run_and_nothing_is_left(tmp_path: FilePath) -> None:
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        f"from sateen.engine.kernel import load_source\nprint(load_source({DOUBLE!r}).run(21))"
+        f"from sateen.engine.kernel import load_source\nprint(load_source({DOUBLE!r})(21))"
     )
     done = run_python(program, tmp_path / "cache")
     assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
@@ -263,6 +258,8 @@ def run_python(program: str, cache: FilePath, **environment: str) -> subprocess.
 
 COUNT = """
 from sateen.engine.run import Runner
+from sateen.engine.run import Runner, replay
+from sateen.logic.monitor import monitor
 from sateen.logic.parser import stl
 from sateen.model.model import Model
 runner = Runner(Model.parse("species X = 5\\nX -> 0 @ d * X"), (stl("F[0, 2] G[0, 1] X == 0"),))
@@ -302,32 +299,19 @@ def test_whatever_the_files_hold_the_counts_are_right_and_foreign_code_does_not_
 
 def test_source_that_somebody_put_there_is_not_run(folder: FilePath, tmp_path: FilePath) -> None:
     trap = tmp_path / "trap"
-    for name in (kernels._name(DOUBLE), kernels._name(kernels._algebra()), "sateen_algebra", "numba", "__init__"):
+    for name in (kernels._name(DOUBLE), kernels._name(kernels._algebra()), "llvmlite", "__init__"):
         (folder / f"{name}.py").write_text(f"open({str(trap)!r}, 'w')\n")
-    done = run_python(f"from sateen.engine.kernel import load_source\nprint(load_source({DOUBLE!r}).run(21))", folder)
+    done = run_python(f"from sateen.engine.kernel import load_source\nprint(load_source({DOUBLE!r})(21))", folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
     assert not trap.exists()
 
 
-# The compiler switched off.
-
-
-def test_without_the_compiler_there_is_a_clear_error() -> None:
-    done = run_python(COUNT, FilePath("unused"), NUMBA_DISABLE_JIT="1")
-    assert done.returncode == 1
-    last = "InputError: NUMBA_DISABLE_JIT is set, but kernels only run compiled\n  unset NUMBA_DISABLE_JIT\n"
-    assert done.stderr.endswith(last)
-
-
-def test_the_switch_counts_when_a_kernel_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels.numba.config, "DISABLE_JIT", 1)
-    with pytest.raises(InputError, match="unset NUMBA_DISABLE_JIT"):
-        load_source(DOUBLE)
+# Memory.
 
 
 def test_runs_that_need_too_much_memory_are_an_error_that_says_what_next() -> None:
-    text = "import numpy as np\nfrom numba import njit\n@njit\ndef run(n):\n  return np.empty(n).size\n"
-    greedy = Kernel(load_source(text).run, kernel_source(Model.parse("species X = 1\nX -> 0 @ X"), ()))
+    text = "def run(n: int, numbers: float[:]):\n  x = np.empty(n)\n  return x.shape[0]\n"
+    greedy = Kernel(load_source(text), kernel_source(Model.parse("species X = 1\nX -> 0 @ X"), ()))
     assert greedy.run(3) == 3
     with pytest.raises(SimulationError, match="need more memory than there is\n  use fewer workers"):
         greedy.run(2**50)
@@ -342,8 +326,100 @@ def test_a_damaged_kernel_is_said_to_need_compiling(tmp_path: FilePath, monkeypa
     program = COUNT.replace("G[0, 1] ", "")
     assert run_python(program, tmp_path).stdout.startswith("False")
     mine = kernel(Model.parse("species X = 5\nX -> 0 @ d * X"), (stl("F[0, 2] X == 0"),))
-    mine.function.overloads.clear()  # other tests may have called it
+    mine.code._function = None  # other tests may have called it
     assert mine.is_cached
-    (file,) = tmp_path.glob("*.run-*")
+    (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-1])
     assert not mine.is_cached
+
+
+# What shares a kernel.
+
+SIR = "species S = {0}, I = {1}, R = 0\nconstant N = {2}\nS + I -> 2 I @ {3} * S * I / N\nI -> R @ gamma * I"
+BASE = SIR.format(95, 5, 100, 0.12)
+
+
+def name_of(text: str, *formulas: str, **options: bool) -> str:
+    return kernel(Model.parse(text), tuple(map(stl, formulas)), **options).code.name
+
+
+@pytest.mark.parametrize(
+    ("formula", "others"),
+    [
+        ("(I > 3) U[100, 120] (I < 2)", ["(I > 2) U[90, 130] (I < 3)", "(I > 30) U[0.5, 7.25] (I < 2.5)"]),
+        ("F[0, 50] G[0, 10] I > 40", ["F[0, 60] G[0, 12] I > 41", "F[0, 20] G[0, 30] I > 20"]),
+        ("F[0, 50] I > I(t-5) + 10", ["F[0, 60] I > I(t-7) + 12"]),
+        ("F I == 3", ["F I == 4"]),
+    ],
+)
+def test_another_bound_threshold_count_or_constant_is_the_same_kernel(formula: str, others: list[str]) -> None:
+    for other in others:
+        assert name_of(BASE, other) == name_of(BASE, formula)
+        assert name_of(SIR.format(80, 30, 110, 0.3), other) == name_of(BASE, formula)
+
+
+def test_numbers_that_happen_to_be_equal_have_places_of_their_own() -> None:
+    assert name_of(BASE, "(I > 100) U[100, 120] (R > 100)") == name_of(BASE, "(I > 3) U[90, 120] (R > 40)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BASE.replace("R = 0", "R = 0, Q = 0"),
+        BASE.replace("-> 2 I", "-> 3 I"),
+        BASE.replace("S * I", "S * I^2"),
+        BASE.replace("gamma * I", "gamma * I * I"),
+    ],
+)
+def test_another_model_is_another_kernel(text: str) -> None:
+    formulas = ("F[1, 5] I > 4", "F[1, 5] R > 4", "F[1, 5] S > 4")
+    changed = name_of(text, *formulas, population=True)
+    assert changed != name_of(BASE, *formulas, population=True)
+
+
+@pytest.mark.parametrize("formula", ["F[1, 5] I >= 4", "G[1, 5] I > 4", "F[1, 5] R > 4", "F I > 4", "F[1, 5] I^2 > 4"])
+def test_another_formula_is_another_kernel(formula: str) -> None:
+    assert name_of(BASE, formula) != name_of(BASE, "F[1, 5] I > 4")
+
+
+def test_a_kernel_that_is_shared_computes_each_formula(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counts of one kernel under several numbers are those of monitored paths, and one file is kept."""
+    monkeypatch.setenv("SATEEN_CACHE_DIR", str(tmp_path))
+    load_source.cache_clear()
+    compilations = 0
+    for shift, formula in enumerate(
+        ["F[2, 50] G[0, 10] I > 20", "F[3, 40] G[0, 5] I > 25", "F[7.5, 90] G[0, 1.5] I > 30"]
+    ):
+        model, asked = Model.parse(SIR.format(95 + shift, 5, 100 + shift, 0.12)), stl(formula)
+        runner = Runner(model, (asked,))
+        counts = runner.run([[0.05]] * 40, [[0, run, 1] for run in range(40)], seed=6)
+        paths = [replay(model, {"gamma": 0.05}, until=asked.horizon, seed=6, run=run) for run in range(40)]
+        assert counts.satisfied[0].tolist() == [int(bool(monitor(asked, path))) for path in paths]
+        assert 0 < counts.satisfied.sum() < 40
+        compilations += runner._plain.code.compilations if shift == 0 else 0
+    assert compilations == 1
+    assert len(list(tmp_path.iterdir())) == 2  # that of the formulas, and that of the records
+
+
+@pytest.mark.parametrize("what", range(4))
+def test_another_processor_or_compiler_is_another_kernel(what: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere() -> tuple[str, ...]:
+        told = list(here)
+        told[what] += "x"
+        return tuple(told)
+
+    here = kernels.machine_code.processor()
+    ours = kernels._toolchain.__wrapped__()
+    assert ours == kernels._toolchain.__wrapped__()
+    monkeypatch.setattr(kernels.machine_code, "processor", elsewhere)
+    assert kernels._toolchain.__wrapped__() != ours
+
+
+def test_the_oldest_files_are_removed_where_there_are_too_many(tmp_path: FilePath) -> None:
+    for number in range(10):
+        file = tmp_path / f"file{number}"
+        file.write_bytes(bytes(100))
+        os.utime(file, (number, number))
+    (tmp_path / "folder").mkdir()
+    cache.drop_oldest(tmp_path, most=450)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file6", "file7", "file8", "file9", "folder"]

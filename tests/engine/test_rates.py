@@ -107,9 +107,13 @@ def test_what_does_not_move_at_all_is_one_fixed_part(tree: Expression) -> None:
         ("beta", "C0", ["beta"]),
         ("min(S, N)", "min(S, C0)", ["N"]),
         ("S^2 * beta", "(C0 * (S ** 2))", ["beta"]),
-        ("max(S / N, 1)", "maximum((C0 * S), 1)", ["1 / N"]),
+        ("max(S / N, 1)", "maximum((S / C0), 1)", ["N"]),
+        ("1 - S / N", "(1 + (- (S / C0)))", ["N"]),
+        ("beta * S * (1 - S / N)", "(C0 * S * (1 + (- (S / C1))))", ["beta", "N"]),
+        ("beta * floor(S / N)", "(C0 * floor((S / C1)))", ["beta", "N"]),
+        ("beta * S * 2 - S * gamma * 2", "(((C0 * S) * 2) + (- ((S * C1) * 2)))", ["beta", "gamma"]),
         ("if(S * N / N > 1, 2, 3)", "(2 if (((S * C0) / C1) > 1) else 3)", ["N", "N"]),
-        ("if(S > N, beta * S, gamma / 2)", "((C1 * S) if (S > C0) else C2)", ["N", "beta", "gamma / 2"]),
+        ("if(S > N, S * beta, gamma / 2)", "((S * C1) if (S > C0) else C2)", ["N", "beta", "gamma / 2"]),
     ],
 )
 def test_fixed_factors_are_gathered_in_front(text: str, source: str, parts: list[str]) -> None:

@@ -90,7 +90,7 @@ def test_a_path_keeps_the_values_it_was_made_under() -> None:
 
 
 def test_the_public_verb_is_this_one() -> None:
-    assert sateen.simulate is simulate
+    assert sateen.simulate(DEATH, until=3, seed=1) == simulate(DEATH, until=3, seed=1)
 
 
 def test_initial_counts_may_be_parameters() -> None:

@@ -193,7 +193,7 @@ class TestTest:
 
     @pytest.mark.parametrize("text", ["", "P", "P = 0.3", "P > x", "Q > 0.3", "0.3 < P", "P > 0.3 0.4", "P >> 0.3"])
     def test_what_is_no_test_is_told_how_to_write_one(self, text: str) -> None:
-        with pytest.raises(st.InputError, match=r"is no test of a probability; write P > 0\.3"):
+        with pytest.raises(st.InputError, match=r"is not a test of a probability; write P > 0\.3"):
             found(test=text)
 
     @pytest.mark.parametrize("text", ["P > 0", "P > 1", "P > 1.5", "P > nan", "P > -inf"])
@@ -272,7 +272,7 @@ class TestBayes:
             ({"test": "P > 0.3", "bayes": True, "prior": (1, 0)}, "prior is a and b of Beta(a, b)"),
             ({"test": "P > 0.3", "bayes": True, "factor": 0.5}, "factor is a number above 1"),
             ({"test": "P > 1", "bayes": True}, "a threshold between 0 and 1, not 1"),
-            ({"test": "P = 0.3", "bayes": True}, "is no test of a probability"),
+            ({"test": "P = 0.3", "bayes": True}, "is not a test of a probability"),
         ],
     )
     def test_what_does_not_fit_is_refused(self, options: dict[str, Any], words: str) -> None:

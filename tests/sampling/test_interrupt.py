@@ -22,6 +22,7 @@ from sateen.model.model import Model
 DECAY = Model.parse("species A = 10\nA -> 0 @ mass_action(k)")
 EMPTY = st.stl("F[0, 1] A == 0")
 POINTS = st.Space(k=(0.5, 4.0)).uniform(30, seed=1)
+TRIALS = 27  # of interrupts at any moment, one in each equal part of the time
 
 
 class Impatient:
@@ -123,10 +124,10 @@ def test_at_whatever_moment_it_comes_the_store_and_the_partial_agree(tmp_path: P
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     stopped = 0
     try:
-        for trial in range(80):
+        for trial in range(TRIALS):
             store = tmp_path / f"runs{trial}.db"
             try:
-                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(0.05, 1.0)) * longest)
+                signal.setitimer(signal.ITIMER_REAL, (trial + float(rng.uniform(0.0, 1.0))) / TRIALS * longest)
                 observe(runs=30, store=store, workers=workers, chunk=10)
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except st.Interrupted as stop:

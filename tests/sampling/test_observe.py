@@ -298,7 +298,7 @@ class TestProvenance:
         assert Model.parse(told["model"]) == DECAY
         assert st.stl(told["formula"]) == EMPTY
         assert (told["end"], told["seed"], told["max_events"], told["max_time"]) == (None, 2, 1_000_000, None)
-        assert told["versions"].keys() == {"sateen", "numpy", "numba", "python"}
+        assert told["versions"].keys() == {"sateen", "numpy", "llvmlite", "python"}
         assert reference.seconds > 0
         assert reference.seed == 2
 
@@ -322,11 +322,18 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"formula": "F[0, 1] A == 0"}, r"formula is a str, not a Formula; write stl\('F\[0, 1\] A == 0'\)"),
-            ({"formula": {"x": "A > 0"}}, r"formula\['x'\] is a str, not a Formula"),
+            ({"formula": "F[0, 1] A =="}, r"F\[0, 1\] A =="),
+            ({"formula": 3}, r"formula is a Formula or text, such as 'F\[0, 5\] I > 3', not a int"),
+            ({"formula": {"x": 3}}, r"formula\['x'\] is a Formula or text, .*, not a int"),
             ({"formula": {}}, "the dict of formulas is empty"),
             ({"formula": None}, "formula=None is for black boxes that return bool"),
-            ({"model": "A -> 0 @ k"}, r"a model is needed, not a str; Model\.parse\(text\) reads one"),
+            (
+                {"model": "A -> 0 @ k"},
+                r"a Model or a callable, not text\n  st\.Model\.parse\(text\) reads the",
+            ),
+            ({"model": "sir.sateen"}, r"not the name of a file\n  st\.Model\.load\('sir\.sateen'\) reads the model in"),
+            ({"model": Path("sir.xml")}, r"not the name of a file\n  st\.Model\.load\('sir\.xml'\)"),
+            ({"model": Model}, "not the class Model"),
             ({"points": [[1.0]]}, r"points are Points of a Space, not a list; write space\.points"),
             ({"runs": -1}, "runs is -1; it must be from 0"),
             ({"runs": 2.5}, "runs must be whole numbers"),
@@ -337,20 +344,32 @@ class TestErrors:
             ({"seed": True}, "seed is a whole number"),
             ({"workers": 0}, "workers is a whole number from 1 up, not 0"),
             ({"chunk": 0}, "chunk is a whole number from 1 up, not 0"),
-            ({"executor": 4}, r"executor is a concurrent\.futures\.Executor, not a int"),
+            (
+                {"executor": 4},
+                "executor is a concurrent.futures.Executor, a dask Client, a Pool or an address, not a int",
+            ),
             ({"max_events": 0}, "max_events is a whole number"),
             ({"max_time": 0.0}, "max_time is a time after 0"),
             ({"max_population": -1}, r"max_population is a count, .* not -1"),
             ({"points": st.Space(k=(1, 2), kk=(1, 2)).uniform(3, seed=1)}, "has no parameter kk; did you mean k"),
             ({"points": st.Space(A=(1, 2), k=1).uniform(3, seed=1)}, "A is a species"),
             ({"points": st.Space(q=(1, 2)).uniform(3, seed=1)}, "has no parameter q"),
-            ({"points": st.Space().points({})}, "the parameter k has no value"),
+            (
+                {"points": st.Space().points({})},
+                r"the parameter k has no value\n  give it a range or a number in the Space: Space\(\.\.\., k=\.\.\.\)",
+            ),
             ({"formula": st.stl("F[0, 1] B == 0")}, "B is neither a species nor a parameter"),
         ],
     )
     def test_a_wrong_question_is_answered_with_advice(self, change: dict[str, Any], words: str) -> None:
         with pytest.raises(st.InputError, match=words):
             self.ask(**change)
+
+    def test_text_is_read_as_a_formula(self) -> None:
+        text = str(EMPTY)
+        assert self.ask(formula=text) == self.ask(formula=EMPTY)
+        both = self.ask(formula={"empty": text, "again": EMPTY})
+        assert both["empty"] == both["again"]
 
     def test_a_point_that_cannot_be_simulated_is_found_before_the_first_run(self) -> None:
         model = Model.parse("species A = n\nA -> 0 @ mass_action(k)")

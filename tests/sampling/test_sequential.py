@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +109,14 @@ class _Asked(Exception):
 
 
 class TestWidth:
+    @pytest.fixture(autouse=True, scope="class")
+    @staticmethod
+    def each_interval_once() -> Iterator[None]:
+        """The same numbers come up again and again: their interval is computed once, which changes nothing else."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sateen.sampling.sequential.clopper_pearson", cache(clopper_pearson))
+            yield
+
     def test_looking_until_the_width_suits_would_cover_too_seldom(self) -> None:
         p, runs, covered, weights = 0.288, 0, 0.0, np.ones(1)
         while weights.any():

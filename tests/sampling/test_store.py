@@ -167,7 +167,7 @@ class TestMemory:
             return bool(rng.random() < bound)
 
         for box in (lambda theta, rng: True, closed, type("Box", (), {"__call__": coin})()):
-            with pytest.raises(st.StoreError, match=r"a store cannot tell .* from other black boxes"):
+            with pytest.raises(st.StoreError, match=r"a store cannot distinguish .* from other black boxes"):
                 st.observe(box, None, st.Space(p=(0, 1)).grid(4), 5, seed=1, store=tmp_path / "runs.db")
 
     def test_the_seconds_of_all_sessions_add_up(self, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ class TestInvariant:
         self, tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[int, int]], stores: int
     ) -> None:
         file = tmp_path_factory.mktemp("store") / "runs.db"
-        campaigns = [Store(file, {"a": 1}, {}, "now") for _ in range(stores)]
+        campaigns = [Store(file, {"a": 1}, {"runs": np.array([20])}, "now") for _ in range(stores)]
         taken: set[int] = set()
         for turn, (first, length) in enumerate(wanted):
             stop = min(first + length, 20)
@@ -322,7 +322,7 @@ class TestFaults:
     def test_a_file_that_is_no_store_is_not_touched(self, tmp_path: Path, content: bytes) -> None:
         file = tmp_path / "data.csv"
         file.write_bytes(content)
-        with pytest.raises(st.StoreError, match="is no store of sateen\n  it was not touched; choose another name"):
+        with pytest.raises(st.StoreError, match="is not a store of sateen\n  it was not touched; choose another name"):
             observe(file)
         assert file.read_bytes() == content
         assert [each.name for each in tmp_path.iterdir()] == ["data.csv"]
@@ -334,7 +334,7 @@ class TestFaults:
         connection.commit()
         connection.close()
         before = file.read_bytes()
-        with pytest.raises(st.StoreError, match="is no store of sateen"):
+        with pytest.raises(st.StoreError, match="is not a store of sateen"):
             observe(file)
         assert file.read_bytes() == before
 

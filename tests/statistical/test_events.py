@@ -66,7 +66,7 @@ def alarm_probability(calls: float, last: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "runs"), [(by_reference, 400), (by_lane, 2500)])
+@pytest.mark.parametrize(("path", "runs"), [(by_reference, 200), (by_lane, 2500)])
 def test_streams_have_the_distributions_of_closed_form(path: Callable[[int], Path], runs: int) -> None:
     seen = [path(run) for run in range(runs)]
     at = {time: [each.at(time) for each in seen] for time in (2.0, 3.5, UNTIL)}
@@ -166,7 +166,7 @@ def test_lanes_agree_with_exact() -> None:
 
 @pytest.mark.slow
 def test_the_reference_simulator_agrees_with_exact() -> None:
-    runs = 400
+    runs = 200
     for place, theta in enumerate(POINTS):
         paths = [simulate(WARD, theta, until=6, seed=1000 * place + run) for run in range(runs)]
         for formula in (formula for formula in QUESTIONS if formula.horizon <= 6):

@@ -219,20 +219,25 @@ def test_the_phosphorelay_has_the_references_frequencies_in_both_variants() -> N
 
 
 @pytest.mark.slow
-def test_lacz_has_the_monitors_verdicts_and_the_references_frequencies_in_both_variants() -> None:
+def test_lacz_has_the_monitors_verdicts_in_both_variants() -> None:
     """Nested and delayed, with thousands of events a run."""
-    model = lacz.model()
-    runner = Runner(model, tuple(lacz.formula(variant) for variant in VARIANTS))
+    runner = Runner(lacz.model(), tuple(lacz.formula(variant) for variant in VARIANTS))
     for k2 in (300.0, 1000.0):  # where bursts are neither sure nor impossible
-        assert disagreements(runner, {"k2": k2}, 3, seed=1, until=2300) == []
-    theta = {"k2": 300.0}
-    counts = count(runner, theta, 2000, seed=0)
+        assert disagreements(runner, {"k2": k2}, 2, seed=1, until=2300) == []
+    counts = count(runner, {"k2": 300.0}, 500, seed=0)
     assert counts.undecided.sum() == 0
-    paths = reference(model, theta, 2300, 6)
-    for place, formula in enumerate(runner.formulas):
-        known = [monitor(formula, path) for path in paths].count(Verdict.TRUE)
-        hits = int(counts.satisfied[place, 0])
-        assert 400 < hits < 1600
-        assert fisher_exact([[hits, 2000 - hits], [known, 6 - known]]).pvalue > LEVEL / 4, formula
-    ours = [replay(model, theta, until=2300, seed=0, run=run)["LacZ"][-1] for run in range(30)]
-    assert ks_2samp(ours, [path["LacZ"][-1] for path in paths]).pvalue > LEVEL / 4
+    assert ((counts.satisfied > 100) & (counts.satisfied < 400)).all()
+
+
+@pytest.mark.slow
+def test_lacz_has_the_references_counts_at_a_time() -> None:
+    """Two-sample Kolmogorov-Smirnov on what transcription, its end and translation have made by time 40.
+
+    It would notice a rate of R1, R2, R3, R8 or R9 that is half or twice what it should be.
+    """
+    made = ("TrLacZ2", "RbsRibosome", "TrRbsLacZ", "LacZ")
+    model = lacz.model()
+    theirs = [path.states[-1] for path in reference(model, {}, 40.0, 60)]
+    ours = [replay(model, {}, until=40.0, seed=0, run=run).states[-1] for run in range(1000)]
+    for column in (model.species.index(name) for name in made):
+        assert ks_2samp([each[column] for each in ours], [each[column] for each in theirs]).pvalue > LEVEL / len(made)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from sateen.core.errors import FormulaError
 from sateen.engine.questions import core_form, earliest, state_condition, tick_digits
-from sateen.language.expression import Delayed, Expression, Name, Operation, Spelling
+from sateen.language.expression import LARGEST_WHOLE, Delayed, Expression, Name, Operation, Spelling, number
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
 _MOST_CONDITIONS = 50  # bits of the log that a double holds exactly
@@ -80,9 +80,6 @@ def algebra_source(logged: Logged, atom_source: Callable[[Expression, Spelling],
 class _Writer:
     """Writes `holds_i`, the algebra of one formula, and `verdict_i`, which calls it.
 
-    Constants among the arguments are written as `np.int64(0)` or `np.bool_(False)`: a plain 0 or False has a literal
-    type, and numba would compile the called function again for each of them.
-
     Every set has a register, and beside it a room (factor, extra): for n log entries, factor n + extra switches.
     """
 
@@ -103,28 +100,26 @@ class _Writer:
         call = f"holds_{order}(F, l, book, size, k, last, {{}}, {{}}, places, sets)"
         return [
             "",
-            "@njit(**OPTIONS)",
             f"def holds_{order}(F, l, book, size, k, last, endless, hopeful, places, sets):",
             *self.body,
             f"  return 1 if contains(sets[{register}], n{register}, 0) else 0",
             "",
-            "@njit(**OPTIONS)",
             f"def verdict_{order}(F, l, book, size, time, places, sets):",
             *self._ticks(),
             # A tick is coarser than a double near time 0; states that last less than a tick are seen all the same.
             "  known = 0",
             "  for i in range(size):",
             "    later = i > 0 and book[i, 0] > book[i - 1, 0]",
-            "    places[i] = max(2 * np.int64(book[i, 0] * scale), places[i - 1] + 2 if later else 0)",
+            "    places[i] = max(2 * int(book[i, 0] * scale), places[i - 1] + 2 if later else 0)",
             "    known = places[i] + 1 if book[i, 0] < time else known",
-            f"  final = {'time == inf' if math.isinf(horizon) else f'time > {horizon!r}'}",
-            "  last = FAR if final else max(2 * np.int64(time * scale) - 1, known)",
-            f"  hope = {call.format('final', 'np.bool_(True)')}",
+            f"  final = {'time == inf' if math.isinf(horizon) else f'time > {self.constant(horizon)}'}",
+            "  last = FAR if final else max(2 * int(time * scale) - 1, known)",
+            f"  hope = {call.format('final', 'True')}",
             "  if hope == 2:",
             "    return -2.0",
             "  if hope == 0 or final:",
             "    return 2.0 * hope - 1.0",
-            f"  return 1.0 * {call.format('np.bool_(False)', 'np.bool_(False)')}",
+            f"  return 1.0 * {call.format('False', 'False')}",
         ]
 
     def _ticks(self) -> list[str]:
@@ -136,7 +131,7 @@ class _Writer:
             if k < 0:
                 message = f"the bounds of {self.formula} are too far apart for {self.digits} digits after the point"
                 raise FormulaError(message, remedy="round them, or measure time in another unit")
-            return [f"  k = {k}", f"  scale = {unit * 2.0**k!r}"]
+            return [f"  k = int({self.constant(float(k))})", f"  scale = {self.constant(unit * 2.0**k)}"]
         return [
             f"  time = time if time == inf else min(time, {self.logged.last_time!r})",
             "  furthest = book[size - 1, 0] if time == inf else time",
@@ -150,7 +145,7 @@ class _Writer:
             register = self.register((0, 1))
             if node.value:
                 self.body.append(f"  sets[{register}, 0] = 0")
-            self.body.append(f"  n{register} = np.int64({int(node.value)})")
+            self.body.append(f"  n{register} = {int(node.value)}")
             return register
         condition = state_condition(node)
         if condition is not None and not delays_in(condition):
@@ -196,22 +191,30 @@ class _Writer:
         """In the finite reading, witnesses stand no later than `end`."""
         if self.formula.end is None:
             return x
-        return self.call("known_until", x, more=(self.shift(self.formula.end), "np.bool_(False)"), extra=1)
+        return self.call("known_until", x, more=(self.shift(self.formula.end), "False"), extra=1)
 
     def bounds(self, window: Interval) -> tuple[str, str]:
         self.reach += window.high if math.isfinite(window.high) else window.low
-        return self.shift(window.low), "np.int64(-1)" if math.isinf(window.high) else self.shift(window.high)
+        return self.shift(window.low), "-1" if math.isinf(window.high) else self.shift(window.high)
 
     def shift(self, time: float) -> str:
         """A time as a number of positions."""
         whole = int(Decimal(repr(time)).scaleb(self.digits))
-        return f"({whole} << (k + 1))" if whole else "np.int64(0)"
+        return f"({self.whole(whole)} << (k + 1))" if whole else "0"
+
+    def whole(self, value: int) -> str:
+        """A whole number; left open where a double holds it."""
+        return f"int({self.constant(float(value))})" if value < LARGEST_WHOLE else str(value)
+
+    def constant(self, value: float) -> str:
+        """A number of the formula."""
+        return self.atom_source(number(value), lambda leaf: leaf.name)
 
     def condition(self, condition: Expression, positive: bool) -> int:
         if condition not in self.raw:
             bit = self.logged.conditions.index(condition)
             out = self.raw[condition] = self.register((1, 0))
-            self.body.append(f"  n{out} = bit_switches(places, book[:, 1], np.int64({bit}), size, sets[{out}])")
+            self.body.append(f"  n{out} = bit_switches(places, book[:, 1], {bit}, size, sets[{out}])")
         return self.unknown(condition, positive)
 
     def unknown(self, atom: Expression, positive: bool) -> int:
@@ -248,7 +251,8 @@ class _Writer:
         if math.isinf(horizon):
             say("  furthest = last")
         else:
-            say(f"  furthest = min(last, ({math.ceil(Decimal(repr(horizon)).scaleb(self.digits))} << (k + 1)) + 1)")
+            limit = self.whole(math.ceil(Decimal(repr(horizon)).scaleb(self.digits)))
+            say(f"  furthest = min(last, ({limit} << (k + 1)) + 1)")
         say("  while place <= furthest:")
         for index in range(len(lags)):
             say(f"    while i{index} + 1 < size and places[i{index} + 1] + d{index} <= place:")

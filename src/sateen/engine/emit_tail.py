@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from sateen.engine.emit_delay import ring_fill
+from sateen.engine.emit_stretch import stretch_fill
 from sateen.engine.events import MOST_ROUNDS, TINY
 from sateen.engine.lanes import LANES, Lanes
 from sateen.language.expression import LARGEST_WHOLE, Delayed, Expression, Name, Spelling, is_condition
@@ -82,7 +84,6 @@ def settle_source(lanes: Lanes) -> list[str]:
     events = lanes.model.events
     lines = [
         "",
-        "@njit(**OPTIONS)",
         f"def settle(F, l, t, passing{_reporting(lanes)}):",
         "  for side in range(2 if passing else 1):",
         f"    clock = max(np.nextafter(t, inf), {TINY!r}) if side else t",
@@ -136,6 +137,28 @@ def _allowed(variable: Variable, value: str) -> str:
     return " & ".join(allowed)
 
 
+def news(lanes: Lanes, say: Callable[[str], None]) -> None:
+    """Whether the jump at `tn` changes anything that the log keeps."""
+    within = lanes.within_log("tn")
+    within.append(f"({lanes.slot('act')} != 0.0)")
+    changed = []
+    if lanes.record:
+        changed.append("(fires > 0.0)" if lanes.timed else "True")
+    elif lanes.logged.conditions:
+        say(f"      bits = {lanes.bits_source(lanes.after)}")
+        changed.append(f"(bits != {lanes.slot('bits')})")
+    if not lanes.record:
+        columns = [Name(name) for name in lanes.columns if lanes.jumps(name)]
+        changed += [f"({lanes.after(name)} != {lanes.local(name)})" for name in columns]
+    if lanes.checks:
+        within.append(f"({lanes.slot('bad')} == 0.0)")
+    say(f"      news = 1.0 if ({' | '.join(changed) or 'False'}) & {' & '.join(within)} else 0.0")
+    say(f"      {lanes.slot('news')} = news")
+    if lanes.logged.conditions:
+        say(f"      {lanes.slot('bits')} = bits")
+    say("      ng += 1 if news > 0.0 else 0")
+
+
 def log_tail(lanes: Lanes) -> list[str]:
     """Adds the jumps that matter to the logs, which grow as they must."""
     lines = [
@@ -143,16 +166,7 @@ def log_tail(lanes: Lanes) -> list[str]:
         f"      for l in range({LANES}):",
         f"        if {lanes.slot('news')} != 0.0:",
         "          if size[l] == room:",
-        "            room *= 2",
-        f"            grown = np.empty(({LANES}, room, {2 + len(lanes.columns)}))",
-        # By loops: for an assignment of slices numba would also compile the error messages for unequal shapes.
-        f"            for lane in range({LANES}):",
-        "              for entry in range(room // 2):",
-        f"                for column in range({2 + len(lanes.columns)}):",
-        "                  grown[lane, entry, column] = book[lane, entry, column]",
-        "            book = grown",
-        "            places = np.empty(room, np.int64)",
-        f"            sets = np.empty({sets_shape(lanes)}, np.int64)",
+        *(["            return 3"] if lanes.record else _growth(lanes)),
     ]
     # Every state lasts, if only for as long as a double can tell: else a log would not show it.
     lines += [
@@ -162,6 +176,34 @@ def log_tail(lanes: Lanes) -> list[str]:
     ]
     lines += ["          " + line for line in _entry(lanes, "moment")]
     return [*lines, "          ng -= 1", "          if ng == 0:", "            break"]
+
+
+def _growth(lanes: Lanes) -> list[str]:
+    return [
+        "            room *= 2",
+        f"            grown = np.empty(({LANES}, room, {2 + len(lanes.columns)}))",
+        f"            for lane in range({LANES}):",
+        "              for entry in range(room // 2):",
+        f"                for column in range({2 + len(lanes.columns)}):",
+        "                  grown[lane, entry, column] = book[lane, entry, column]",
+        "            book = grown",
+        "            places = np.empty(room, int)",
+        f"            sets = np.empty({sets_shape(lanes)}, int)",
+    ]
+
+
+def watch_tail(lanes: Lanes) -> list[str]:
+    """Keeps the watched values of the lanes whose clocks passed a time that is asked for; the last such time is inf."""
+    return [
+        "    if nw > 0:",
+        f"      for l in range({LANES}):",
+        f"        if {lanes.slot('t')} > {lanes.slot('ask')}:",
+        f"          while times[seen[l]] < {lanes.slot('t')}:",
+        *(f"            states[place[l] + {k}] = {lanes.slot('P_' + name)}" for k, name in enumerate(lanes.watched)),
+        f"            place[l] += {len(lanes.watched)}",
+        "            seen[l] += 1",
+        f"          {lanes.slot('ask')} = times[seen[l]]",
+    ]
 
 
 def _entry(lanes: Lanes, time: str) -> list[str]:
@@ -208,13 +250,16 @@ def tail(lanes: Lanes) -> list[str]:
 def _judge(lanes: Lanes) -> list[str]:
     """What happens to a lane that stopped, or that it is time to look at."""
     lines = ["fired = it - start[l]", f"time = {lanes.slot('t')}"]
+    if lanes.timed:
+        lines[0] = f"fired = it - start[l] - int({lanes.slot('idle')} + {lanes.slot('skip')})"
     if lanes.checks:
         lines += [f"if {lanes.slot('bad')} != 0.0:", *("  " + line for line in _fault(lanes))]
     verdicts = [f"V{index}" for index in range(len(lanes.formulas))]
     lines.append(f"crowded = {lanes.slot('crowded')} != 0.0" if lanes.population else "crowded = False")
     if lanes.nested:
+        horizon = lanes.constant(lanes.logged.horizon)
         lines += [
-            f"final = crowded or time > T or fired >= max_events or time > {lanes.logged.horizon!r} or time == inf",
+            f"final = crowded or time > T or fired >= max_events or time > {horizon} or time == inf",
             f"worth = final or fired - looked[l] >= {_LEAST_EVENTS} + {_EVENTS_AN_ENTRY} * size[l]",
             "if worth:",
             "  looked[l] = fired",
@@ -242,11 +287,18 @@ def _judge(lanes: Lanes) -> list[str]:
             f"  elif {lanes.slot(name)} == 0.0:",
             f"    undecided[{index}, reason, row[l]] += 1",
         ]
-    lines += ["  events += fired if exhausted else fired - 1", f"  {lanes.slot('act')} = 0.0", "  live -= 1"]
+    if lanes.watched:  # what a run that was cut short would have come to is unknown
+        lines += ["  while times[seen[l]] < inf:", "    seen[l] += 1"]
+        lines += [f"    for k in range({len(lanes.watched)}):", "      states[place[l] + k] = np.nan"]
+        lines += [f"    place[l] += {len(lanes.watched)}", f"  {lanes.slot('ask')} = inf"]
+    last = f"fired - 1 + int({lanes.slot('skip')})" if lanes.timed else "fired - 1"
+    lines += [f"  events += fired if exhausted else {last}", f"  {lanes.slot('act')} = 0.0", "  live -= 1"]
     if lanes.record:
-        lines.append("  return book[l, : size[l]].copy(), time, 1 if exhausted or crowded else 0")
+        lines += ["  told[0] = time", "  told[1] = size[l]", "  return 1 if exhausted or crowded else 0"]
     if lanes.nested:
         lines += ["else:", *("  " + line for line in _look_again(lanes))]
+    elif lanes.timed:
+        lines += ["else:", f"  due[l] = {lanes.cap}"]
     return lines
 
 
@@ -254,22 +306,22 @@ def _look_again(lanes: Lanes) -> list[str]:
     """A lane goes on: when its nested formulas are looked at next."""
     settled = " and ".join(f"{lanes.slot(f'V{index}')} != 0.0" for index in lanes.nested)
     lines = [f"if {settled}:", f"  {lanes.slot('settled')} = 1.0", f"  {lanes.slot('look')} = inf"]
-    lines += ["  due[l] = start[l] + max_events", "else:"]
+    lines += [f"  due[l] = {lanes.cap}", "else:"]
     if math.isinf(lanes.logged.horizon):
-        lines.append("  due[l] = min(start[l] + max_events, it + fired)")
+        lines.append(f"  due[l] = min({lanes.cap}, it + {'it - start[l]' if lanes.timed else 'fired'})")
     else:
-        looks = lanes.logged.looks()
-        lines.append(f"  {lanes.slot('look')} = {looks[-1]!r}")
+        looks = [lanes.constant(look) for look in lanes.logged.looks()]
+        lines.append(f"  {lanes.slot('look')} = {looks[-1]}")
         for look in reversed(looks[:-1]):
-            lines += [f"  if time < {look!r}:", f"    {lanes.slot('look')} = {look!r}"]
-        lines.append("  due[l] = start[l] + max_events")
+            lines += [f"  if time < {look}:", f"    {lanes.slot('look')} = {look}"]
+        lines.append(f"  due[l] = {lanes.cap}")
     return lines
 
 
 def _fault(lanes: Lanes) -> list[str]:
     """Says which run went wrong; a record of it tells where and why."""
-    stop = "return book[l, : size[l]].copy(), time, 2" if lanes.record else "return -1"
-    return ["fault[0] = row[l]", "fault[1] = number[l]", stop]
+    stop = ["told[0] = time", "told[1] = size[l]", "return 2"] if lanes.record else ["return -1"]
+    return ["fault[0] = row[l]", "fault[1] = number[l]", *stop]
 
 
 def _fill(lanes: Lanes) -> list[str]:
@@ -279,27 +331,31 @@ def _fill(lanes: Lanes) -> list[str]:
         "number[l] = items[item, 1] + done_runs",
         "z = mixed(mixed(mixed(seed) ^ U(items[item, 0])) ^ U(number[l]))",
     ]
-    lines += [f"R[l + {q * LANES}] = mixed(z + U({q}))" for q in range(4)]
+    lines += [f"{lanes.slot('R_' + word)} = as_double(mixed(z + U({q})))" for q, word in enumerate("abcd")]
     for index in range(len(lanes.model.parameters)):
         lines.append(f"k{index} = theta[item, {index}]")
     for index, constant in enumerate(lanes.model.constants):
-        lines.append(f"n{index} = {constant.value.emit(lanes.parameter)}")
+        lines.append(f"n{index} = {lanes.still(constant.value)}")
     for name in lanes.tracked:
-        initial = lanes.variable(name).initial.emit(lanes.parameter)
+        initial = lanes.still(lanes.variable(name).initial)
         initial = f"rint({initial})" if lanes.variable(name).whole else initial
         lines.append(f"{lanes.slot('X_' + name)} = {initial}")
-    for expression, part in lanes.fixed_parts.items():
-        source = expression.emit(lanes.parameter)
-        lines.append(f"{lanes.slot(part)} = {f'1.0 if {source} else 0.0' if is_condition(expression) else source}")
+    first = len(lines)
     lines += [f"{lanes.slot(f'H{i}')} = {float(event.initially)!r}" for i, event in enumerate(lanes.model.events)]
     if lanes.model.events:
-        lines += [f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, np.bool_(True){_reporting(lanes)})"]
+        lines += [f"{lanes.slot('wrong')} = 0.0", f"settle(F, l, 0.0, True{_reporting(lanes)})"]
+    if lanes.timed:
+        lines += [f"{lanes.slot('width')} = inf", *(f"{lanes.slot(name)} = 0.0" for name in ("idle", "skip", "quiet"))]
     cleared = [f"S{index}" for index in range(len(lanes.operators))] if lanes.remembers else []
     cleared += [f"V{index}" for index in range(len(lanes.formulas))]
     lines += [f"{lanes.slot(name)} = 0.0" for name in ("t", *cleared)]
+    lines += stretch_fill(lanes) + (ring_fill(lanes) if lanes.late else [])
     lines += [f"{lanes.slot('act')} = 1.0", "live += 1", "start[l] = it", "due[l] = it + max_events"]
     if lanes.logged.conditions:
         lines.append(f"{lanes.slot('bits')} = {lanes.bits_source(_slots(lanes))}")
+    if lanes.watched:
+        lines += ["seen[l] = 0", f"place[l] = begun * {len(lanes.watched)} * (times.shape[0] - 1)", "begun += 1"]
+        lines.append(f"{lanes.slot('ask')} = times[0]")
     if lanes.logs:
         lines += ["size[l] = 0", *_entry(lanes, "0.0")]
     if lanes.nested:
@@ -308,6 +364,16 @@ def _fill(lanes: Lanes) -> list[str]:
             lines += [f"{lanes.slot('look')} = inf", f"due[l] = it + min(max_events, {_LEAST_EVENTS})"]
             lines.append("wake = min(wake, due[l])")
         else:
-            lines.append(f"{lanes.slot('look')} = {lanes.logged.looks()[0]!r}")
+            lines.append(f"{lanes.slot('look')} = {lanes.constant(lanes.logged.looks()[0])}")
+    lines[first:first] = _parts(lanes)  # when all that is read of them is known
     lines += ["done_runs += 1", "if done_runs == items[item, 2]:", "  item += 1", "  done_runs = 0"]
+    return lines
+
+
+def _parts(lanes: Lanes) -> list[str]:
+    """What no event changes."""
+    lines = []
+    for part, expression in lanes.fixed_parts.items():
+        source = lanes.still(expression)
+        lines.append(f"{lanes.slot(part)} = {f'1.0 if {source} else 0.0' if is_condition(expression) else source}")
     return lines

@@ -34,6 +34,7 @@ from sateen.engine.chain import Chain, shown
 from sateen.engine.events import BoolArray
 from sateen.engine.exact import check_question, prepare
 from sateen.engine.factors import Factors, Shares, factored
+from sateen.engine.observables import written_out
 from sateen.engine.progression import Question
 from sateen.engine.walk import INSTEAD, Walk
 from sateen.language.expression import Expression
@@ -82,8 +83,9 @@ class Enclosure:
             raise InputError("bounds over boxes need a Space", argument="space")
         values = model.values({**space.fixed, **_centre(space)})
         constants = _constants(model)
-        _refuse_elsewhere(model, formula, space, constants)
-        question = Question.of(formula)
+        plain = written_out(model, formula)
+        _refuse_elsewhere(model, plain, space, constants)
+        question = Question.of(plain)
         try:
             prepared, _ = prepare(model, question, values, max_states, None)
         except ExactError as error:
@@ -142,7 +144,7 @@ class Enclosure:
         inside = self.space.contains(low) & self.space.contains(high) & (low <= high).all(axis=1)
         if not inside.all():
             row = int(np.argmin(inside))
-            raise InputError(f"box {row} is no box in the space: from {low[row].tolist()} to {high[row].tolist()}")
+            raise InputError(f"box {row} is not a box in the space: from {low[row].tolist()} to {high[row].tolist()}")
 
     def __repr__(self) -> str:
         names = ", ".join(self.relevant) or "no parameter"

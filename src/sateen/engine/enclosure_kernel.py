@@ -1,36 +1,57 @@
 """The inner loop of interval uniformization, compiled: eight bounds at a time, one in each lane of a vector.
 
-A table has a row for every state and a column for every lane. `sweep` makes one step of all states: with y the values
+A table has a row for every state and a column for every lane. A sweep makes one step of all states: with y the values
 before and z the values after,
 
     z[s] = y[s] + w v[s] + Σ_f (mid_f D_f + rad_f |D_f|),      D_f = Σ_e c_e (y[target of e] - y[s])
 
-where f are the factors that the edges e out of s share, between (mid - rad) Λ and (mid + rad) Λ. Numba leaves short
-loops over lanes scalar, so the step is written in the vectors of LLVM, which fit every processor. Which products and
-sums share a rounding is written down, and none is reordered: a lane does not depend on what the other lanes hold, and
-is the same to the bit on every processor. States with few edges, which stand together, are followed without a loop.
+where f are the factors that the edges e out of s share, between (mid - rad) Λ and (mid + rad) Λ. The step is written in
+the vectors of LLVM, which fit every processor. Which products and sums share a rounding is written down, and none is
+reordered: a lane does not depend on what the other lanes hold, and is the same to the bit on every processor. States
+with few edges, which stand together, are followed without a loop.
 """
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from types import ModuleType
 from typing import Any, Final
 
 import llvmlite.ir as ir  # type: ignore[import-untyped]
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-from sateen.engine.kernel import load_source
+from sateen.core.types import Array, FloatArray
+from sateen.engine.instructions import FLOAT, INDEX, WHOLE
+from sateen.engine.kernel import Code
 
 LANES: Final = 8
 MOST_UNROLLED: Final = 4  # edges of a state that are followed without a loop
 
+_TABLES: Final = ("mid", "rad")
+_EDGES: Final = {
+    "runs": INDEX,
+    "lone_start": INDEX,
+    "lone_factor": INDEX,
+    "lone_target": INDEX,
+    "lone_coefficient": FLOAT,
+    "group_start": INDEX,
+    "group_factor": INDEX,
+    "edge_start": INDEX,
+    "edge_target": INDEX,
+    "edge_coefficient": FLOAT,
+}
+_ARGUMENTS: Final = (
+    *((name, FLOAT, 2) for name in ("y", "z", "v", "weights")),
+    ("begin", WHOLE, 0),
+    *((name, FLOAT, 2) for name in _TABLES),
+    *((name, kind, 1) for name, kind in _EDGES.items()),
+)
 _WHOLE: Final = ir.IntType(64)
 _VECTOR: Final = ir.VectorType(ir.DoubleType(), LANES)
+_DOUBLES: Final = ir.DoubleType().as_pointer()
+_TYPES: Final = {FLOAT: _DOUBLES, INDEX: ir.IntType(32).as_pointer(), WHOLE: _WHOLE}
 
 
 class _Writer:
@@ -64,138 +85,146 @@ class _Writer:
 
     def size(self, vector: Any) -> Any:
         """The absolute values of a vector."""
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
-        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call, unused-ignore]
-            self.builder.module, kind, f"llvm.fabs.v{LANES}f64"
-        )
-        return self.builder.call(function, [vector])
+        return self._computed("fabs", vector)
 
     def sum_of(self, a: Any, b: Any, c: Any) -> Any:
         """a b + c with one rounding."""
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
-        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call, unused-ignore]
-            self.builder.module, kind, f"llvm.fma.v{LANES}f64"
-        )
-        return self.builder.call(function, [a, b, c])
+        return self._computed("fma", a, b, c)
 
-    def loop(self, starts: Any, place: Any) -> Any:
+    def _computed(self, name: str, *vectors: Any) -> Any:
+        module, name = self.builder.module, f"llvm.{name}.v{LANES}f64"
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(vectors))
+        return self.builder.call(module.globals.get(name) or ir.Function(module, kind, name), vectors)
+
+    def entries(self, starts: Any, place: Any) -> Any:
         """A loop over the entries that belong to `place`: from starts[place] to starts[place + 1] - 1."""
-        one = ir.Constant(_WHOLE, 1)
-        begin, end = self.index(starts, place), self.index(starts, self.builder.add(place, one))
-        return cgutils.for_range_slice(self.builder, begin, end, one, intp=_WHOLE)
+        return self.loop(self.index(starts, place), self.index(starts, self.builder.add(place, _whole(1))))
+
+    @contextmanager
+    def loop(self, begin: Any, end: Any) -> Iterator[Any]:
+        """A loop over whole numbers from `begin` to `end` - 1, each in turn."""
+        before = self.builder.block
+        head, body, after = (self.builder.append_basic_block(name) for name in ("head", "body", "after"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        counter = self.builder.phi(_WHOLE)
+        counter.add_incoming(begin, before)
+        self.builder.cbranch(self.builder.icmp_signed("<", counter, end), body, after)
+        self.builder.position_at_end(body)
+        yield counter
+        counter.add_incoming(self.builder.add(counter, _whole(1), flags=("nsw",)), self.builder.block)
+        self.builder.branch(head)
+        self.builder.position_at_end(after)
 
 
-def _sweep(adds: bool) -> Any:
-    """A step of all states, with or without w v."""
-
-    @intrinsic
-    def sweep(
-        context: Any,
-        z: Any,
-        y: Any,
-        v: Any,
-        w: Any,
-        mid: Any,
-        rad: Any,
-        runs: Any,
-        lone_start: Any,
-        lone_factor: Any,
-        lone_target: Any,
-        lone_coefficient: Any,
-        group_start: Any,
-        group_factor: Any,
-        edge_start: Any,
-        edge_target: Any,
-        edge_coefficient: Any,
-        row: Any,
-    ) -> Any:
-        arrays: tuple[Any, ...] = (z, y, v, w, mid, rad, runs, lone_start, lone_factor, lone_target, lone_coefficient)
-        arrays += (group_start, group_factor, edge_start, edge_target, edge_coefficient)
-
-        def written(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pairs = zip(signature.args[:-1], arguments[:-1], strict=True)
-            after, before, goal, weights, middle, radius, *edges = (
-                context.make_array(kind)(context, builder, array).data for kind, array in pairs
-            )
-            begins, starts, factors, targets, coefficients, groups, group_factors, *inner = edges
-            edge_starts, edge_targets, edge_coefficients = inner
-            write = _Writer(builder)
-            weight = write.vector(weights, arguments[-1])
-            total = cgutils.alloca_once(builder, _VECTOR)  # type: ignore[no-untyped-call, unused-ignore]
-            difference = cgutils.alloca_once(builder, _VECTOR)  # type: ignore[no-untyped-call, unused-ignore]
-
-            def towards(target: Any, coefficient: Any, here: Any) -> Any:
-                return builder.fmul(coefficient, builder.fsub(write.vector(before, target), here))
-
-            def add(factor: Any, slope: Any) -> None:
-                level = write.sum_of(write.vector(middle, factor), slope, builder.load(total))
-                builder.store(write.sum_of(write.vector(radius, factor), write.size(slope), level), total)
-
-            def follow(edge: Any, here: Any) -> None:
-                coefficient = write.everywhere(coefficients, edge)
-                add(write.index(factors, edge), towards(write.index(targets, edge), coefficient, here))
-
-            def begin(state: Any) -> Any:
-                here = write.vector(before, state)
-                builder.store(write.sum_of(weight, write.vector(goal, state), here) if adds else here, total)
-                return here
-
-            def end(state: Any) -> None:
-                stored = builder.store(builder.load(total), write.row(after, state))
-                stored.align = 8
-
-            for degree in range(MOST_UNROLLED + 1):
-                with write.loop(begins, ir.Constant(_WHOLE, degree)) as (state, _):
-                    here = begin(state)
-                    edge = write.index(starts, state) if degree else None
-                    for step in range(degree):
-                        follow(builder.add(edge, ir.Constant(_WHOLE, step)), here)
-                    end(state)
-            with write.loop(begins, ir.Constant(_WHOLE, MOST_UNROLLED + 1)) as (state, _):
-                here = begin(state)
-                with write.loop(starts, state) as (edge, _):
-                    follow(edge, here)
-                with write.loop(groups, state) as (group, _):
-                    builder.store(ir.Constant(_VECTOR, [0.0] * LANES), difference)
-                    with write.loop(edge_starts, group) as (edge, _):
-                        coefficient = write.everywhere(edge_coefficients, edge)
-                        step = towards(write.index(edge_targets, edge), coefficient, here)
-                        builder.store(builder.fadd(builder.load(difference), step), difference)
-                    add(write.index(group_factors, group), builder.load(difference))
-                end(state)
-            return context.get_dummy_value()
-
-        return types.void(*arrays, row), written
-
-    return sweep
+def _whole(value: int) -> Any:
+    return ir.Constant(_WHOLE, value)
 
 
-sweep_adding: Final = _sweep(adds=True)
-sweep_plain: Final = _sweep(adds=False)
+def _sweep(module: Any, name: str, adds: bool) -> Any:
+    """A step of all states, with or without w v: the function of z, y, v, w, the factors' bounds, edges and a row."""
+    types = [*[_DOUBLES] * 6, *(_TYPES[kind] for kind in _EDGES.values()), _WHOLE]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), name)
+    function.linkage = "internal"
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    total, difference = builder.alloca(_VECTOR), builder.alloca(_VECTOR)
+    after, before, goal, weights, middle, radius, *edges, row = function.args
+    begins, starts, factors, targets, coefficients, groups, group_factors, *inner = edges
+    edge_starts, edge_targets, edge_coefficients = inner
+    write = _Writer(builder)
+    weight = write.vector(weights, row)
 
-_SOURCE: Final = """
-from numba import njit
-from sateen.engine.enclosure_kernel import sweep_adding, sweep_plain
+    def towards(target: Any, coefficient: Any, here: Any) -> Any:
+        return builder.fmul(coefficient, builder.fsub(write.vector(before, target), here))
 
-@njit(nogil=True)
-def relaxed(y, z, v, weights, begin, mid, rad, a, b, c, d, e, f, g, h, i, j):
-    for step in range(len(weights) - 1, -begin - 1, -1):
-        if step >= 0:
-            sweep_adding(z, y, v, weights, mid, rad, a, b, c, d, e, f, g, h, i, j, step)
-        else:
-            sweep_plain(z, y, v, weights, mid, rad, a, b, c, d, e, f, g, h, i, j, 0)
-        y, z = z, y
-    return y
-"""
+    def add(factor: Any, slope: Any) -> None:
+        level = write.sum_of(write.vector(middle, factor), slope, builder.load(total))
+        builder.store(write.sum_of(write.vector(radius, factor), write.size(slope), level), total)
+
+    def follow(edge: Any, here: Any) -> None:
+        coefficient = write.everywhere(coefficients, edge)
+        add(write.index(factors, edge), towards(write.index(targets, edge), coefficient, here))
+
+    def begin(state: Any) -> Any:
+        here = write.vector(before, state)
+        builder.store(write.sum_of(weight, write.vector(goal, state), here) if adds else here, total)
+        return here
+
+    def end(state: Any) -> None:
+        stored = builder.store(builder.load(total), write.row(after, state))
+        stored.align = 8
+
+    for degree in range(MOST_UNROLLED + 1):
+        with write.entries(begins, _whole(degree)) as state:
+            here = begin(state)
+            edge = write.index(starts, state) if degree else None
+            for step in range(degree):
+                follow(builder.add(edge, _whole(step)), here)
+            end(state)
+    with write.entries(begins, _whole(MOST_UNROLLED + 1)) as state:
+        here = begin(state)
+        with write.entries(starts, state) as edge:
+            follow(edge, here)
+        with write.entries(groups, state) as group:
+            builder.store(ir.Constant(_VECTOR, [0.0] * LANES), difference)
+            with write.entries(edge_starts, group) as edge:
+                coefficient = write.everywhere(edge_coefficients, edge)
+                step = towards(write.index(edge_targets, edge), coefficient, here)
+                builder.store(builder.fadd(builder.load(difference), step), difference)
+            add(write.index(group_factors, group), builder.load(difference))
+        end(state)
+    builder.ret_void()
+    return function
+
+
+def _module() -> str:
+    """The module with `run`, which makes all steps: those with a weight, and then `begin` without."""
+    module = ir.Module("enclosure")
+    adding, plain = _sweep(module, "adding", adds=True), _sweep(module, "plain", adds=False)
+    types = list[Any]()
+    for _, kind, axes in _ARGUMENTS:
+        types += [_TYPES[kind], *[_WHOLE] * axes]
+    function = ir.Function(module, ir.FunctionType(_WHOLE, types), "run")
+    given = dict[str, Any]()
+    places = iter(function.args)
+    for name, _, axes in _ARGUMENTS:
+        given[name], *shape = (next(places) for _ in range(1 + axes))
+        given |= {f"{name}.{axis}": length for axis, length in enumerate(shape)}
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    write = _Writer(builder)
+    sides = builder.alloca(_DOUBLES), builder.alloca(_DOUBLES)
+    for name, side in zip("yz", sides, strict=True):
+        builder.store(given[name], side)
+
+    def sweep(step: Any, row: Any) -> None:
+        y, z = map(builder.load, sides)
+        tables = [z, y, given["v"], given["weights"], *(given[name] for name in _TABLES)]
+        builder.call(step, [*tables, *(given[name] for name in _EDGES), row])
+        builder.store(y, sides[1])
+        builder.store(z, sides[0])
+
+    count = given["weights.0"]
+    with write.loop(_whole(0), count) as done:
+        sweep(adding, builder.sub(builder.sub(count, done), _whole(1)))
+    with write.loop(_whole(0), given["begin"]):
+        sweep(plain, _whole(0))
+    builder.ret(_whole(0))
+    return str(module)
+
+
+def relaxed(
+    y: FloatArray, z: FloatArray, v: FloatArray, weights: FloatArray, begin: int, *factors_and_edges: Array
+) -> FloatArray:
+    """In every lane, Σ_k weights[k] Mᵏ v by Horner's rule, where M is a step; the result is in y or z.
+
+    It begins with y = 0 and makes y = M y + weights[k] v from the last k to the first. The first `begin` weights are 0
+    and not in the table.
+    """
+    _code()(y, z, v, weights, begin, *factors_and_edges)
+    return z if (len(weights) + begin) % 2 else y
 
 
 @cache
-def compiled() -> ModuleType:
-    """The module with `relaxed`, kept in the cache of kernels under a name that hashes this file too.
-
-    `relaxed(y, z, v, weights, ...)` is, in every lane, Σ_k weights[k] Mᵏ v by Horner's rule, where M is a step: it
-    begins with y = 0 and makes y = M y + weights[k] v from the last k to the first. The first `begin` weights are 0 and
-    not in the table. The result is y or z.
-    """
-    here = hashlib.sha256(inspect.getsource(sys.modules[__name__]).encode()).hexdigest()
-    return load_source(f"# the step is that of {here}{_SOURCE}")
+def _code() -> Code:
+    """The compiled steps, kept in the cache of kernels under a name that hashes this file."""
+    return Code(inspect.getsource(sys.modules[__name__]), _module, _ARGUMENTS)

@@ -19,29 +19,38 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from sateen.core.errors import ExactError, FormulaError, InputError, MissingValueError, nearest
-from sateen.core.progress import SILENT, Progress, working
+from sateen.core.progress import USUAL, Progress, watcher, working
 from sateen.core.space import Points
 from sateen.core.types import FloatArray, IntArray
 from sateen.engine.chain import Chain, Regime, reachable, regimes_of, shown
 from sateen.engine.events import BoolArray, columns
 from sateen.engine.motion import Flow, Limit
+from sateen.engine.observables import written_out
 from sateen.engine.progression import FALSE, TRUE, Moment, Question, defined, holds, settled, untils
+from sateen.engine.rewards import exact_rewards, refuse_timed
 from sateen.logic.formula import Atom, Formula, Node, subformulas
+from sateen.logic.parser import formula_of
+from sateen.logic.rewards import Reward
+from sateen.model.given import check_model
 from sateen.model.model import Model
 
+MAX_STATES: Final = 1_000_000
 _ERROR: Final = 5e-11  # of all phases together; an unbounded one has its own bound, and rounding comes on top
+_STEP_SECONDS: Final = 1e-5  # of a step of a chain, whatever its size
+_EDGE_SECONDS: Final = 4e-9  # of a step for each edge
+_END_STEPS: Final = 100  # that finding where a chain ends is worth
 _SINKS: Final[tuple[Node, ...]] = (FALSE, TRUE)  # the first two states of every phase
 
 
 def exact(
     model: Model,
-    formula: Formula,
+    formula: Formula | Reward | str,
     points: Points | Mapping[str, float] | Sequence[Mapping[str, float]],
     *,
-    max_states: int = 1_000_000,
-    progress: Progress = SILENT,
+    max_states: int = MAX_STATES,
+    progress: Progress | None = USUAL,
 ) -> FloatArray:
-    """P(formula | θ) at every point, to ten decimals.
+    """P(formula | θ) at every point, to ten decimals; of a Reward, its expectation at every point.
 
     `points` are Points, a sequence of mappings θ, or one mapping, which is one point: the result is always an array of
     one probability a point. `progress` is advanced by each.
@@ -56,6 +65,10 @@ def exact(
     Rounding comes on top: a span takes about n = (fastest rate out of a state) * (length of the span) steps, each of
     which adds some 1e-16 of the probability at worst; in practice roundings cancel, and the sum is about 1e-16 sqrt(n).
 
+    A reward accumulated up to a time, or at a time, is off by at most 1e-10 of the largest rate of earning (times that
+    time). One without a time is off by at most 1e-10 of the largest expectation from any state, and is infinite where
+    what it waits for does not happen with probability 1.
+
     >>> from sateen.logic.parser import stl
     >>> queue = Model.parse('''
     ...     species X = 0
@@ -65,8 +78,15 @@ def exact(
     >>> exact(queue, stl("F[0, 10] X == 9"), [{"mu": 1.0}, {"mu": 2.0}]).round(6)
     array([0.072067, 0.004931])
     """
+    progress = watcher(progress)
+    check_model(model)
+    if isinstance(formula, Reward):
+        _check_max_states(max_states)
+        cases = [model.values(theta) for theta in _thetas(points)]
+        return exact_rewards(model, formula, cases, max_states, progress)
+    formula = formula_of(formula)
     check_question(model, formula, max_states)
-    question = Question.of(formula)
+    question = Question.of(written_out(model, formula))
     cases = [model.values(theta) for theta in _thetas(points)]
     spaces = [_space(model, values) for values in cases]
     probabilities = np.empty(len(cases))
@@ -136,7 +156,7 @@ def _truth(chain: Chain, question: Question, values: Mapping[str, float]) -> Boo
         if isinstance(atom, Atom) and not (fine := defined(atom, environment, len(chain))).all():
             place = shown(chain.model, chain.states[np.argmin(fine)], values)
             remedy = f"there {place}; guard the division with if(c, a, b)"
-            raise FormulaError(f"{atom} is undefined (0/0 or the like) in a state that can be reached", remedy=remedy)
+            raise FormulaError(f"{atom} is undefined (such as 0/0) in a state that can be reached", remedy=remedy)
     rows = [holds(condition, environment, len(chain)) for condition in question.conditions]
     return np.array(rows, dtype=np.bool_).reshape(len(rows), len(chain))
 
@@ -159,15 +179,45 @@ def _thetas(points: Points | Mapping[str, float] | Sequence[Mapping[str, float]]
 
 
 def check_question(model: Model, formula: Formula, max_states: int) -> None:
-    """Raise if this is no question: not a formula, or one that reads a name that the model has not."""
-    if not isinstance(formula, Formula):
-        raise InputError(f"exact takes a formula, as stl makes it from text, not {formula!r}")
+    """Raise if this is no question: a formula that reads a name that the model has not."""
+    _check_max_states(max_states)
+    refuse_timed(model)
+    for name in formula.species:
+        if model.meaning(name) is None:
+            hint = nearest(name, model.readable) or f"it has {', '.join(model.readable)}"
+            raise MissingValueError(f"{name} is neither a species nor a parameter of this model\n  {hint}")
+
+
+def _check_max_states(max_states: int) -> None:
     if isinstance(max_states, bool) or not isinstance(max_states, int) or max_states < 1:
         raise InputError(f"max_states is a whole number from 1 up, not {max_states!r}")
-    for name in formula.species:
-        if name not in model.names:
-            hint = nearest(name, model.names) or f"it has {', '.join(model.names)}"
-            raise MissingValueError(f"{name} is neither a species nor a parameter of this model\n  {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class ExactForecast:
+    """The `states` of the largest chain, the `steps` along all chains, and about how many `seconds` a point takes."""
+
+    states: int
+    steps: int
+    seconds: float
+
+
+def forecast_exact(model: Model, formula: Formula, points: Points, *, max_states: int) -> ExactForecast:
+    """The mean cost over some points. What `exact` refuses is refused here: too many states, or another formula."""
+    check_question(model, formula, max_states)
+    question = Question.of(formula)
+    prepared, costs = None, []
+    for theta in points:
+        prepared, rates = prepare(model, question, model.values(theta), max_states, prepared)
+        steps = seconds = 0.0
+        for phase in prepared.phases:
+            speeds = np.bincount(phase.sources, rates[phase.regime][phase.edges], minlength=phase.size)
+            endless = isinstance(phase.motion, Limit) or math.isinf(phase.duration)
+            taken = _END_STEPS if endless else 1.0 + float(speeds.max(initial=0.0)) * phase.duration
+            steps, seconds = steps + taken, seconds + taken * (_STEP_SECONDS + _EDGE_SECONDS * len(phase.edges))
+        costs.append((max((phase.size for phase in prepared.phases), default=1), steps, seconds))
+    states, steps, seconds = np.mean(costs, axis=0).tolist()
+    return ExactForecast(round(states), round(steps), seconds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -196,6 +196,22 @@ def _exp(a: Pair) -> Interval:
     return np.maximum(low, 0.0), high
 
 
+def _wave(function: Callable[[FloatArray], FloatArray], peak: float) -> Callable[[Pair], Interval]:
+    """A sine, whose peaks and troughs lie half a turn apart. Where it may have one it has; from 1e9 on, who knows."""
+
+    def within(a: Pair, place: float) -> Array:
+        first, last = ((end - place) / (2.0 * np.pi) for end in a)
+        sure = (np.abs(a[0]) < 1e9) & (np.abs(a[1]) < 1e9)
+        return ~(sure & (np.floor(last + 1e-6) < np.ceil(first - 1e-6)))
+
+    def found(a: Pair) -> Interval:
+        low, high = np.minimum(*map(function, a)), np.maximum(*map(function, a))
+        low, high = np.maximum(_down(low, _ULPS), -1.0), np.minimum(_up(high, _ULPS), 1.0)
+        return np.where(within(a, peak - np.pi), -1.0, low), np.where(within(a, peak), 1.0, high)
+
+    return found
+
+
 def _abs(a: Pair) -> Interval:
     low = np.where((a[0] <= 0.0) & (a[1] >= 0.0), 0.0, np.minimum(np.abs(a[0]), np.abs(a[1])))
     return low, np.maximum(np.abs(a[0]), np.abs(a[1]))
@@ -240,6 +256,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Pair], Pair]]] = {
     "exp": _exp,
     "log": _increasing(np.log, _ULPS),
     "sqrt": _sqrt,
+    "sin": _wave(np.sin, 0.5 * np.pi),
+    "cos": _wave(np.cos, 0.0),
     "floor": lambda a: (np.floor(a[0]), np.floor(a[1])),
     "ceil": lambda a: (np.ceil(a[0]), np.ceil(a[1])),
 }

@@ -1,10 +1,10 @@
 """Kernels compiled, kept on disk, and called.
 
-Source stays in memory. Machine code is kept in the user's cache directory, a file for each compiled function, under a
-name that hashes the source together with all that compiles it. Several processes may do so at once: files appear whole
-or not at all. A file holds a pickle of numba's after the hash of its name and content. It is read only if it is the
-user's, if nobody else can write to it or to its directory, and if the hash is right; else the function is compiled
-again. The hash finds damage. Against other users stand the owner and the permissions.
+Source stays in memory. Machine code is kept in the user's cache directory, a file for each kernel, under a name that
+hashes the source together with all that compiles it. Several processes may do so at once: files appear whole or not at
+all. A file holds object code after the hash of its name and content. It is read only if it is the user's, if nobody
+else can write to it or to its directory, and if the hash is right; else the kernel is compiled again. The hash finds
+damage. Against other users stand the owner and the permissions.
 """
 
 from __future__ import annotations
@@ -12,64 +12,122 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-import platform
-import re
-import stat
-import sys
-import tempfile
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path as FilePath
-from types import ModuleType
+from threading import Lock
 from typing import Any, Final
 
 import llvmlite  # type: ignore[import-untyped]
-import numba
 import numpy as np
-from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import cpu_target
-from numba.core.serialize import dumps, loads
 
-from sateen.core.errors import InputError, SateenWarning, SimulationError
-from sateen.core.reading import opened
-from sateen.engine import runtime
-from sateen.engine.emit import ALGEBRA, KernelSource, kernel_source
+from sateen.core.cache import cache_folder, keep, kept, warn_that_nothing_is_kept
+from sateen.core.errors import SateenWarning, SimulationError
+from sateen.core.types import FloatArray
+from sateen.core.version import VERSION
+from sateen.engine import instructions, machine_code, scope, translate
+from sateen.engine.emit import ALGEBRA, FULL, REASONS, KernelSource, kernel_source
+from sateen.engine.instructions import Kind
+from sateen.engine.machine_code import Function, object_code
+from sateen.engine.scope import NO_MEMORY
 from sateen.logic import intervals
 from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
-_MOST_BYTES: Final = 2**28  # of the machine code of a function
-_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+_FIRST_ENTRIES: Final = 256  # of a record
+
+
+class Code:
+    """Machine code that is made, or read from the cache, when it is first called; safe to share between threads.
+
+    `key` is all that it follows from, beside what compiles it; `module` writes its LLVM module.
+    """
+
+    def __init__(self, key: str, module: Callable[[], str], arguments: Sequence[tuple[str, Kind, int]]) -> None:
+        self.name = _name(key)
+        self.compilations = 0
+        self._module = module
+        self._arguments = arguments
+        self._function: Function | None = None
+        self._lock = Lock()
+
+    def __call__(self, *given: Any) -> int:
+        """Call it, as `machine_code.Function` says."""
+        if self._function is None:
+            with self._lock:
+                self._function = self._function or self._loaded() or self._compiled()
+        result = self._function(*given)
+        if result == NO_MEMORY:
+            raise MemoryError
+        return result
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether it is in memory or on disk already, so that the next call need not compile."""
+        folder = None if self._function else cache_folder()
+        return self._function is not None or (folder is not None and kept(folder / self.name) is not None)
+
+    def _loaded(self) -> Function | None:
+        """What the cache has."""
+        if (folder := cache_folder()) is None or not os.path.lexists(file := folder / self.name):
+            return None
+        if (content := kept(file)) is not None:
+            try:
+                return Function(content, self._arguments)
+            except RuntimeError:  # whole, but no object code
+                pass
+        problem = f"the compiled kernel {file} is damaged, or not only you can write to it; it is compiled again"
+        warnings.warn(problem, SateenWarning, stacklevel=2)
+        return None
+
+    def _compiled(self) -> Function:
+        content = object_code(self._module())
+        self.compilations += 1
+        if (folder := cache_folder()) is not None:
+            try:
+                keep(folder / self.name, content)
+            except OSError as error:
+                warn_that_nothing_is_kept(folder, f"cannot be written to ({error.strerror})")
+        return Function(content, self._arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel: its function, and the source of that."""
+    """A compiled kernel: its code, and the source of that."""
 
-    function: Any
+    code: Code
     source: KernelSource
 
-    def run(self, *arguments: Any) -> Any:
+    def run(self, *arguments: Any) -> int:
         """Runs, as `emit.py` describes them."""
         try:
-            return self.function(*arguments)
+            return self.code(*arguments, np.array(self.source.numbers, np.float64))
         except MemoryError:
             raise SimulationError(
                 "the runs need more memory than there is\n"
                 "  use fewer workers, or make runs shorter with max_events or max_time; what is in a store is kept"
             ) from None
 
+    def record(self, *arguments: Any) -> tuple[FloatArray, float, int]:
+        """Every state of one run, the time of the jump after the last, and how the run ended."""
+        nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)
+        *given, fault = arguments
+        entries, outcome = _FIRST_ENTRIES // 2, FULL
+        told = np.zeros(2)
+        while outcome == FULL:
+            entries *= 2
+            try:
+                book = np.empty((1, entries, 2 + len(self.source.columns)))
+            except MemoryError:
+                raise SimulationError("the record of the run needs more memory than there is") from None
+            outcome = self.run(*given, nothing, nowhere, fault, book, told)
+        return book[0, : int(told[1])].copy(), float(told[0]), outcome
+
     @property
     def is_cached(self) -> bool:
         """Whether its machine code is in memory or on disk already, so that the next call need not compile."""
-        if self.function.overloads:
-            return True
-        folder = _folder()
-        files = folder.glob(f"{_name(self.source.text)}.run-*") if folder else ()
-        return any(_read(file) is not None for file in files)
+        return self.code.is_cached
 
 
 def kernel(
@@ -79,158 +137,32 @@ def kernel(
     checked: bool = False,
     population: bool = False,
     record: bool = False,
+    watched: tuple[str, ...] = (),
 ) -> Kernel:
     """The kernel of a model and formulas, compiled on first use."""
-    source = kernel_source(model, formulas, checked=checked, population=population, record=record)
-    return Kernel(load_source(source.text).run, source)
+    source = kernel_source(model, formulas, checked=checked, population=population, record=record, watched=watched)
+    return Kernel(load_source(source.text), source)
 
 
-def cache_directory() -> FilePath:
-    """Where kernels are kept: SATEEN_CACHE_DIR, or `sateen` in the user's cache directory."""
-    if chosen := os.environ.get("SATEEN_CACHE_DIR"):
-        return FilePath(chosen)
-    if sys.platform == "win32":
-        base = FilePath(os.environ.get("LOCALAPPDATA", FilePath.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = FilePath.home() / "Library" / "Caches"
-    else:
-        base = FilePath(os.environ.get("XDG_CACHE_HOME") or FilePath.home() / ".cache")
-    return base / "sateen"
+@cache
+def load_source(text: str) -> Code:
+    """The code of generated source, whose function `run` is compiled when it is called, or loaded from the cache."""
+    whole = text + _algebra() if ALGEBRA in text else text
+    return Code(whole, lambda: translate.translated(whole, machine_code.fuses()), translate.arguments(text))
 
 
-def load_source(text: str) -> ModuleType:
-    """The module of a kernel's source, whose functions are compiled when they are called, or loaded from the cache."""
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined, unused-ignore]
-        raise InputError("NUMBA_DISABLE_JIT is set, but kernels only run compiled", remedy="unset NUMBA_DISABLE_JIT")
-    if ALGEBRA in text and ALGEBRA not in sys.modules:
-        sys.modules[ALGEBRA] = _loaded(_algebra())
-    return _loaded(text)
-
-
+@cache
 def _algebra() -> str:
-    """`logic/intervals.py` with every function compiled, and kept on disk as kernels are: one algebra, one truth."""
-    compiled = re.sub(r"^def ", "@njit(nogil=True)\ndef ", inspect.getsource(intervals), flags=re.MULTILINE)
-    return compiled.replace("from typing import", "from numba import njit\nfrom typing import", 1)
+    """`logic/intervals.py`, of which kernels that need it compile what they call: one algebra, one truth."""
+    return inspect.getsource(intervals)
 
 
-@cache
-def _loaded(text: str) -> ModuleType:
-    name = _name(text)
-    module = sys.modules[name] = ModuleType(name)  # numba finds it there by its name
-    exec(compile(text, f"<{name}>", "exec", dont_inherit=True), module.__dict__)
-    for function, value in list(vars(module).items()):
-        if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
-            value._cache = _MachineCode(f"{name}.{function}")  # type: ignore[attr-defined, unused-ignore]
-    return module
-
-
-class _MachineCode(NullCache):
-    """The machine code of a function on disk, a file for each signature; numba asks for it before it compiles."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """What was compiled for this signature, or None."""
-        target.refresh()
-        if (folder := _folder()) is None or not os.path.lexists(file := folder / self._file_name(signature)):
-            return None
-        try:
-            if (content := _read(file)) is not None:
-                known, parts = loads(content)
-                if known == signature:
-                    return CompileResult._rebuild(target, *parts)  # type: ignore[no-untyped-call, unused-ignore]
-        except Exception:  # a pickle may raise anything
-            pass
-        problem = f"the compiled kernel {file} is damaged, or not only you can write to it; it is compiled again"
-        warnings.warn(problem, SateenWarning, stacklevel=2)
-        return None
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep what was compiled for this signature."""
-        if compiled.library.has_dynamic_globals or (folder := _folder()) is None:
-            return
-        content: bytes = dumps((signature, compiled._reduce()))  # type: ignore[no-untyped-call, unused-ignore]
-        try:
-            _write(folder / self._file_name(signature), content)
-        except OSError as error:
-            _warn_that_nothing_is_kept(folder, f"cannot be written to ({error.strerror})")
-
-    def _file_name(self, signature: Any) -> str:
-        return f"{self._name}-{hashlib.sha256(str(signature).encode()).hexdigest()[:16]}"
-
-
-def _folder() -> FilePath | None:
-    """The cache directory, made if it is missing; None, with a warning, where others could put code into it."""
-    folder = FilePath("~")
-    try:
-        folder = cache_directory()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        link, status = folder.lstat(), folder.stat()
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
-        _warn_that_nothing_is_kept(folder, f"cannot be used ({getattr(error, 'strerror', error)})")
-        return None
-    if not (_is_ours(link) and _is_ours(status)):
-        _warn_that_nothing_is_kept(folder, "belongs to another user")
-        return None
-    if _is_open(status):
-        _warn_that_nothing_is_kept(folder, f"can be written to by other users (chmod go-w {folder} forbids it)")
-        return None
-    return folder
-
-
-def _is_ours(status: os.stat_result) -> bool:
-    return sys.platform == "win32" or status.st_uid == os.geteuid()
-
-
-def _is_open(status: os.stat_result) -> bool:
-    return sys.platform != "win32" and bool(status.st_mode & _WRITABLE_BY_OTHERS)
-
-
-@cache
-def _warn_that_nothing_is_kept(folder: FilePath, why: str) -> None:
-    message = (
-        f"compiled kernels are not kept, because the folder {folder} {why}\n"
-        "  mend that, or set SATEEN_CACHE_DIR to a folder of your own; until then every process compiles again"
-    )
-    warnings.warn(message, SateenWarning, stacklevel=2)
-
-
-def _read(file: FilePath) -> bytes | None:
-    """The content of a file that is whole, and that nobody else can have written."""
-    try:
-        with opened(file, _MOST_BYTES) as stream:
-            status = os.fstat(stream.fileno())
-            digest, content = stream.read(hashlib.sha256().digest_size), stream.read()
-    except (OSError, InputError):
-        return None
-    return content if _is_ours(status) and not _is_open(status) and digest == _digest(file, content) else None
-
-
-def _write(file: FilePath, content: bytes) -> None:
-    """Write a file whole or not at all; another process may write the same one at the same time."""
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(_digest(file, content) + content)
-        os.replace(temporary, file)
-    except BaseException:
-        FilePath(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _digest(file: FilePath, content: bytes) -> bytes:
-    return hashlib.sha256(file.name.encode() + b"\n" + content).digest()
-
-
-def _name(text: str) -> str:
-    return f"kernel_{hashlib.sha256((text + _toolchain()).encode()).hexdigest()[:24]}"
+def _name(key: str) -> str:
+    return f"kernel_{hashlib.sha256((key + _toolchain()).encode()).hexdigest()[:24]}"
 
 
 @cache
 def _toolchain() -> str:
     """All that decides what a kernel compiles to, beside its own source."""
-    called = [inspect.getsource(runtime), _algebra()]
-    versions = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, platform.machine()]
-    processor = map(str, cpu_target.target_context.codegen().magic_tuple())
-    return "\n".join([*called, *versions, *processor])
+    compilers = [inspect.getsource(module) for module in (instructions, scope, translate, machine_code)]
+    return "\n".join([*compilers, VERSION, llvmlite.__version__, *machine_code.processor()])

@@ -230,18 +230,24 @@ class Limit:
         """The probability of a good end from the distribution `start`, within SOLUTION_ERROR."""
         if not start[self.doubtful].any():
             return float(start @ self.certain)
-        return float(start @ self._solution(rates[self.edges]))
+        return float(start @ self.values(rates))
 
-    def _solution(self, rates: FloatArray) -> FloatArray:
-        """The probabilities from all states, refined until they are shown to be right.
+    def values(self, rates: FloatArray, earned: FloatArray | None = None) -> FloatArray:
+        """The probabilities from all states, refined until they are shown to be right, within SOLUTION_ERROR.
+
+        With rates `earned` per unit of time in doubtful states, what is earned there is added on average; the error is
+        then relative to the largest value.
 
         The equations are A h = b with A = I - W, where W are the chances of the next jump. If A v >= c > 0 for some
         v >= 0, then A has an inverse of norm at most max(v)/c, because that inverse is not negative. The v here is the
         expected number of jumps. Residuals are sums of differences, in extended precision where there is one.
         """
+        rates = rates[self.edges]
         count, begins = len(self.doubtful), np.searchsorted(self.sources, np.arange(len(self.doubtful)))
         exact_rates = rates.astype(np.longdouble)
-        shares = exact_rates / np.add.reduceat(exact_rates, begins)[self.sources]
+        leaving = np.add.reduceat(exact_rates, begins)
+        shares = exact_rates / leaving[self.sources]
+        visit = 0.0 if earned is None else earned[self.doubtful] / leaving
 
         def residual(values: npt.NDArray[np.longdouble]) -> npt.NDArray[np.longdouble]:
             return np.add.reduceat(shares * (values[self.targets] - values[self.doubtful][self.sources]), begins)
@@ -264,9 +270,10 @@ class Limit:
             raise _ill_conditioned(most)
         values = self.certain.astype(np.longdouble)
         for _ in range(_REFINEMENTS):
-            wrong = residual(values)
-            error = most / least * (float(np.abs(wrong).max()) + 4 * float(np.finfo(np.longdouble).eps))
-            if error <= SOLUTION_ERROR:
+            wrong = residual(values) + visit
+            scale = max(1.0, float(np.abs(values).max()))
+            error = most / least * (float(np.abs(wrong).max()) + 4 * scale * float(np.finfo(np.longdouble).eps))
+            if error <= SOLUTION_ERROR * scale:
                 return np.asarray(values, dtype=np.float64)
             values[self.doubtful] += factors.solve(wrong.astype(np.float64))
         raise _ill_conditioned(most)
@@ -274,6 +281,6 @@ class Limit:
 
 def _ill_conditioned(jumps: float) -> ExactError:
     return ExactError(
-        f"it takes about {jumps:.2g} jumps to decide an unbounded operator, too many for the digits of a double\n"
-        "  give the operator a window that ends, or simulate"
+        f"without a last time it takes about {jumps:.2g} jumps to decide, too many for the digits of a double\n"
+        "  give it a window that ends, or simulate"
     )

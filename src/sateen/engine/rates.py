@@ -1,8 +1,10 @@
 """Expressions as the kernel computes them: what a run fixes once, what every event computes, and what needs a check.
 
 In `beta * S * I / N` only S and I move. The product is regrouped as (beta/N) * S * I, the factor in front is computed
-when a lane is filled, and an event costs two multiplications. Regrouping moves a rate by a rounding error, no more; but
-that could turn a comparison, so conditions and values that are assigned are computed in the order they are written in.
+when a lane is filled, and an event costs two multiplications. Regrouping moves a product by a rounding error of its
+own, no more, and leaves a 0 a 0. In a sum that error could be all that is left, as in `1 - X / K` at X = K, and in a
+condition it could turn a comparison. So only the factors of a rate are regrouped, and everything else is computed as it
+is written.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from sateen.language.expression import Delayed, Expression, Name, Number, Operation, in_order, is_condition, number
+from sateen.language.expression import Delayed, Expression, Name, Number, Operation, in_order, number
 
 _PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
 
@@ -22,8 +24,8 @@ SafeRate: TypeAlias = tuple[tuple[Expression, int], ...]  # the coefficient of e
 class Moving:
     """Emits expressions of the moving names; `fixed` gives the spelling of a part that no event changes.
 
-    Where it `regroups`, products are computed in the order that costs least. Where it is not `careful`, the operands of
-    min and max are trusted to be numbers, unless their form says otherwise.
+    Where it `regroups`, the factors of a product are multiplied in the order that costs least. Where it is not
+    `careful`, the operands of min and max are trusted to be numbers, unless their form says otherwise.
     """
 
     names: frozenset[str]
@@ -38,10 +40,10 @@ class Moving:
             return self.fixed(expression)
         if not isinstance(expression, Operation):
             return expression.emit(self.spell)
-        if self.regroups and is_condition(expression):
-            return replace(self, regroups=False).source(expression)
-        if self.regroups and expression.symbol in ("*", "/"):
-            return self._product(expression)
+        if self.regroups:
+            as_written = replace(self, regroups=False)
+            is_product = expression.symbol in ("*", "/")
+            return as_written._product(expression) if is_product else as_written.source(expression)
         sources = [self.source(operand) for operand in expression.operands]
         if expression.symbol in ("min", "max") and not (self.careful or any(map(is_partial, expression.operands))):
             return f"{expression.symbol}({', '.join(sources)})"

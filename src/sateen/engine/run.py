@@ -12,17 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
-from sateen.core.path import Path, Verdict
-from sateen.core.progress import SILENT, Progress
+from sateen.core.path import Path, Verdict, before_jump
+from sateen.core.progress import SILENT, USUAL, Progress, watcher
 from sateen.core.text import number_text, values_text
 from sateen.core.types import FloatArray, IntArray
 from sateen.engine.emit import REASONS
 from sateen.engine.events import blamed
 from sateen.engine.kernel import Kernel, kernel
+from sateen.engine.observables import path_of, written_out
 from sateen.engine.questions import present_atoms
-from sateen.language.expression import LARGEST_WHOLE, Value
+from sateen.engine.thinning import rests, wrong_rate
+from sateen.language.expression import LARGEST_WHOLE, Name, Value
 from sateen.logic.formula import Formula
 from sateen.logic.monitor import monitor
+from sateen.model.given import check_model
 from sateen.model.model import Model
 
 _MOST_EVENTS = 10**15  # so that counts stay exact whole numbers
@@ -48,11 +51,20 @@ class Runner:
     A run is fixed by (seed, point, run): the same whatever the chunk, the thread or the other formulas are.
     """
 
-    def __init__(self, model: Model, formulas: tuple[Formula, ...], *, max_population: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        formulas: tuple[Formula, ...],
+        *,
+        max_population: int | None = None,
+        watched: tuple[str, ...] = (),
+    ) -> None:
         self.model = model
-        self.formulas = formulas
-        self.max_population = max_population
+        self.watched = watched
+        self._last: tuple[tuple[bytes, int], Kernel] | None = None
         _check_names(model, formulas)
+        self.formulas = tuple(written_out(model, formula) for formula in formulas)
+        self.max_population = max_population
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -66,11 +78,12 @@ class Runner:
 
     @cached_property
     def _plain(self) -> Kernel:
-        return kernel(self.model, self.formulas, population=self.max_population is not None)
+        return kernel(self.model, self.formulas, population=self.max_population is not None, watched=self.watched)
 
     @cached_property
     def _checked(self) -> Kernel:
-        return kernel(self.model, self.formulas, checked=True, population=self.max_population is not None)
+        population = self.max_population is not None
+        return kernel(self.model, self.formulas, checked=True, population=population, watched=self.watched)
 
     def run(
         self,
@@ -85,6 +98,29 @@ class Runner:
 
         Releases Python's lock while it runs. A rate or count that no process can have stops it with SimulationError.
         """
+        return self._run(theta, items, seed, max_events, max_time)
+
+    def states(
+        self, theta: npt.ArrayLike, items: npt.ArrayLike, times: FloatArray, *, seed: int, max_events: int
+    ) -> FloatArray:
+        """The watched species of every run of the items at the times, which increase: an array (runs, times, species).
+
+        States that a run did not come to within `max_events` are NaN.
+        """
+        runs = int(np.asarray(items).reshape(-1, 3)[:, 2].sum())
+        states = np.empty((runs, len(times), len(self.watched)))
+        self._run(theta, items, seed, max_events, float(times[-1]), np.append(times, math.inf), states.reshape(-1))
+        return states
+
+    def _run(
+        self,
+        theta: npt.ArrayLike,
+        items: npt.ArrayLike,
+        seed: int,
+        max_events: int,
+        max_time: float,
+        *watching: FloatArray,
+    ) -> Counts:
         work = np.ascontiguousarray(items, dtype=np.int64).reshape(-1, 3)
         rows = np.ascontiguousarray(theta, dtype=np.float64)
         _check_limits(seed, max_events, max_time)
@@ -92,11 +128,9 @@ class Runner:
             wanted = f"{len(self.parameters)} parameters for each of {len(work)} items of work"
             raise InputError(f"{rows.size} values are given, but there are {wanted}")
         rows = rows.reshape(len(work), len(self.parameters))
-        values = self._values(rows)
-        doubtful = self._plain.source.unchecked.may_fail(self.model, values, max_events)
-        chosen = self._checked if doubtful else self._plain
+        chosen = self._chosen(rows, max_events)
         asked = np.flatnonzero(work[:, 2] > 0)
-        # Fresh arrays in C order: numba compiles again for any other layout.
+        # Fresh arrays in C order: a kernel knows no other.
         some = np.zeros((len(self.formulas), len(asked)), np.int64)
         unsure = np.zeros((len(self.formulas), len(REASONS), len(asked)), np.int64)
         fault = np.zeros(2 + len(self.model.events), np.int64)
@@ -105,8 +139,9 @@ class Runner:
         events = 0
         if len(asked):
             events = chosen.run(
-                rows[asked], work[asked], np.uint64(seed), last_time, int(max_events), most, some, unsure, fault
-            )
+                rows[asked], work[asked], np.uint64(seed), last_time, int(max_events), most, some, unsure, fault,
+                *watching,
+            )  # fmt: skip
         if events < 0:
             row = int(asked[fault[0]])
             given = dict(zip(self.parameters, rows[row].tolist(), strict=True))
@@ -115,6 +150,18 @@ class Runner:
         undecided = np.zeros((len(self.formulas), len(REASONS), len(work)), np.int64)
         satisfied[:, asked], undecided[:, :, asked] = some, unsure
         return Counts(satisfied, undecided, int(events))
+
+    def _chosen(self, rows: FloatArray, max_events: int) -> Kernel:
+        """The kernel that is safe under these parameters; for runs of one point, made in parts, the answer is kept."""
+        key = rows.tobytes(), max_events
+        last = self._last
+        if last is not None and last[0] == key:
+            return last[1]
+        doubtful = self._plain.source.unchecked.may_fail(self.model, self._values(rows), max_events)
+        chosen = self._checked if doubtful else self._plain
+        if len(rows) == 1:
+            self._last = key, chosen
+        return chosen
 
     def _values(self, rows: FloatArray) -> dict[str, Value]:
         """Every parameter and constant as a column, after a check of the initial counts they lead to."""
@@ -154,12 +201,14 @@ def replay(
     point: int = 0,
     run: int = 0,
     max_events: int = 1_000_000,
-    progress: Progress = SILENT,
+    progress: Progress | None = USUAL,
 ) -> Path:
-    """The very path that `observe` saw as this run of this point, on [0, until]; `until` may be infinite.
+    """Exactly the path that `observe` saw as this run of this point, on [0, until]; `until` may be infinite.
 
     It ends earlier after `max_events` jumps. A run that failed fails again.
     """
+    progress = watcher(progress)
+    check_model(model)
     _check_limits(seed, max_events, until)
     if not kernel(model, (), checked=True, record=True).is_cached:
         progress.note("compiling (once)")
@@ -185,21 +234,20 @@ def follow(
     max_time: float = math.inf,
     progress: Progress = SILENT,
 ) -> Path:
-    """The very path behind a verdict that was counted, for as long as it was followed there, or as is needed."""
+    """Exactly the path behind a verdict that was counted, for as long as it was followed there, or as is needed."""
     again = partial(replay, model, theta, seed=seed, point=point, run=run, progress=progress)
     limit = min(formula.horizon, max_time) or 1.0  # a formula about time 0 alone is shown with some of what follows
     until = limit if math.isfinite(limit) else 1.0
     while True:
-        path = again(until=until, max_events=max_events)
+        path = before_jump(again(until=until, max_events=max_events), max_events)
         if path.end < until or monitor(formula, path) is not Verdict.UNKNOWN:
             return path
         if until >= min(limit, _FOREVER):
             break
         until = min(2.0 * until, limit)
     # A run that max_time ended was followed up to its next jump, which may have decided it.
-    further = again(until=_FOREVER, max_events=len(path))
-    end = further.end if len(further) == len(path) else math.nextafter(further.times[-1], 0.0)
-    return Path(path.times, path.states, path.species, max(end, path.end), further.absorbed, path.values)
+    further = before_jump(again(until=_FOREVER, max_events=len(path)), len(path))
+    return Path(path.times, path.states, path.species, max(further.end, path.end), further.absorbed, path.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,43 +281,49 @@ class _Record:
         """The record of a run, made again; atoms of the formulas that are undefined make it fail."""
         row = np.array([theta[parameter.name] for parameter in model.parameters], np.float64).reshape(1, -1)
         items = np.array([[point, run, 1]], np.int64)
-        nothing, nowhere = np.zeros((0, 1), np.int64), np.zeros((0, len(REASONS), 1), np.int64)
         made = kernel(model, formulas, checked=True, record=True)
         limits = (np.uint64(seed), min(float(until), _FOREVER), int(max_events), float(LARGEST_WHOLE))
         fault = np.zeros(2 + len(model.events), np.int64)
-        rows, following, outcome = made.run(row, items, *limits, nothing, nowhere, fault)
+        rows, following, outcome = made.record(row, items, *limits, fault)
         ringing = tuple((fault[2:] != 0).tolist())
         return cls(model, formulas, model.values(theta), rows, following, outcome == 1, outcome == 2, ringing)
 
     def path(self, until: float) -> Path:
         """The run on [0, until], or up to where a cap ended it."""
         end = float(self.rows[-1, 0]) if self.capped or math.isinf(until) else until
-        return Path(
-            times=self.rows[:, 0],
-            states=self.rows[:, 2:],
-            species=self.model.species,
-            end=end,
-            absorbed=math.isinf(self.following),
-            values=self.values,
-        )
+        absorbed = math.isinf(self.following) or (self.model.timed and not self.capped and self._rests(end))
+        return path_of(self.model, self.rows[:, 0], self.rows[:, 2:], end, absorbed, self.values)
+
+    def _rests(self, time: float) -> bool:
+        """Whether nothing happens after a time, whatever rates the clock gives; a lane finds out later than that."""
+        return not self.model.events and rests(self.model, {**self.values, **self._last}, time)
+
+    @property
+    def _last(self) -> dict[str, float]:
+        """The last state."""
+        return dict(zip(self.model.species, self.rows[-1, 2:].tolist(), strict=True))
 
     def fault(self) -> Exception | None:
         """What is wrong with the last state, if anything is."""
-        state = dict(zip(self.model.species, self.rows[-1, 2:].tolist(), strict=True))
+        state = self._last
         values = {**self.values, **state}
         where = f"at time {self.rows[-1, 0]:g}, where {values_text(state)}"
         if any(self.ringing):
             return blamed(self.model, self.values, self.rows[-1, 2:], self.ringing, f" at time {self.rows[-1, 0]:g}")
         if impossible := self.impossible_count():
             return SimulationError(f"{impossible}\n  its rates, a guard or max_population should stop it before")
-        for transition in self.model.transitions:
-            held = transition.guard is None or bool(transition.guard.evaluate(values))
-            rate = float(transition.rate.evaluate(values)) if held else 0.0
-            if not 0.0 <= rate < math.inf:
-                return SimulationError(f"the rate of {transition.name} is {rate:g} {where}: {transition.rate}")
+        if self.model.timed:
+            if wrong := wrong_rate(self.model, values, self.following):
+                return SimulationError(wrong)
+        else:
+            for transition in self.model.transitions:
+                held = transition.guard is None or bool(transition.guard.evaluate(values))
+                rate = float(transition.rate.evaluate(values)) if held else 0.0
+                if not 0.0 <= rate < math.inf:
+                    return SimulationError(f"the rate of {transition.name} is {rate:g} {where}: {transition.rate}")
         for atom in (atom for formula in self.formulas for atom in present_atoms(formula)):
             if any(math.isnan(float(side.evaluate(values))) for side in atom.operands):
-                message = f"{atom} is undefined (0/0 or the like) {where}"
+                message = f"{atom} is undefined (such as 0/0) {where}"
                 return FormulaError(message, remedy="guard the division with if(c, a, b)")
         return SimulationError(f"the summed rate is infinite {where}") if self.failed else None
 
@@ -296,14 +350,14 @@ class _Record:
 def _check_names(model: Model, formulas: tuple[Formula, ...]) -> None:
     for formula in formulas:
         for name in formula.species:
-            if name not in model.names:
-                hint = nearest(name, model.names) or f"the model has {', '.join(model.names)}"
+            if model.meaning(name) is None:
+                hint = nearest(name, model.readable) or f"the model has {', '.join(model.readable)}"
                 place = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(formula))
                 message = f"{name} is neither a species nor a parameter of the model"
                 raise FormulaError(message, str(formula), place.start() if place else 0, hint)
         for leaf in formula.delays:
-            if leaf.name not in model.species:
-                raise FormulaError(f"{leaf} delays {leaf.name}, which is no species of the model", str(formula))
+            if model.meaning(leaf.name) == Name(leaf.name) and leaf.name not in model.species:
+                raise FormulaError(f"{leaf} delays {leaf.name}, which is not a species of the model", str(formula))
 
 
 def _check_small(values: Mapping[str, Value]) -> None:

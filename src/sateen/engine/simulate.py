@@ -2,7 +2,8 @@
 
 In a state whose transitions have rates a₁ … aᵣ, of sum a, the process waits an Exp(a) time; the transition that then
 fires is the j-th with probability aⱼ/a. Where a threshold of the clock comes first, at which an event may happen, the
-process is looked at there and waits again: an exponential time has no memory.
+process is looked at there and waits again: an exponential time has no memory. Where rates read the clock, a and the aⱼ
+are bounds that hold for some time, and a candidate may be rejected: see `thinning.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from sateen.core.errors import InputError, SimulationError
 from sateen.core.path import Path
 from sateen.core.text import number_text, values_text
 from sateen.engine.events import Events, just_after
+from sateen.engine.observables import path_of
+from sateen.engine.thinning import Still, Windows
 from sateen.model.model import Model, Transition
 
 State = dict[str, float]
@@ -52,10 +55,11 @@ def simulate(
     rng = np.random.default_rng(seed)
     times, states = [0.0], [list(state.values())]
     time, absorbed = 0.0, False
+    pace: Still | Windows = Windows(model) if model.timed else Still(model)
     with np.errstate(all="ignore"):
         while len(times) <= max_events:
             environment = {**values, **state}
-            rates = [_rate(transition, environment, state, time) for transition in model.transitions]
+            rates, edge = pace.rates(environment, time)
             try:
                 total = math.fsum(rates)
             except OverflowError:
@@ -63,56 +67,34 @@ def simulate(
                     f"the rates add up to infinity at time {time:g}, where {values_text(state)}"
                 ) from None
             threshold = events.ahead(rows, time) if model.events else math.inf
-            if total == 0.0 and threshold == math.inf:
+            if total == 0.0 and threshold == math.inf and pace.rests(environment, time):
                 absorbed = True
                 break
             # Every state lasts, if only for as long as a double can tell: else it would not be seen.
             jump = max(time + rng.exponential() / total, just_after(time)) if total else math.inf
-            time = min(jump, threshold)
+            begin, time = time, min(jump, threshold, edge)
             if not time <= until:
                 break
-            if jump < threshold:
-                state = _fired(model, _chosen(model, rates, rng.random() * total), values, state, time)
+            if time < threshold:
+                point = rng.random() * total if jump < edge else math.inf
+                transition = pace.chosen(environment, begin, time, point)
+                if transition is None:
+                    continue
+                state = _fired(model, transition, values, state, time)
             if model.events:
                 after = np.array([list(state.values())])
-                if jump >= threshold:
+                if time >= threshold:
                     rows, held = events.passed(after, held, time)
                 else:
                     rows, held = events.settled(after, held, time, f" at time {time:g}")
                 state = dict(zip(model.species, rows[0].tolist(), strict=True))
-            if jump >= threshold and state == dict(zip(model.species, states[-1], strict=True)):
+            if time >= threshold and state == dict(zip(model.species, states[-1], strict=True)):
                 continue
             times.append(time)
             states.append(list(state.values()))
     capped = len(times) > max_events and not absorbed
     end = times[-1] if capped else until
-    return Path(times=times, states=states, species=model.species, end=end, absorbed=absorbed, values=values)
-
-
-def _rate(transition: Transition, environment: Mapping[str, float], state: State, time: float) -> float:
-    if transition.guard is not None and not transition.guard.value(environment):
-        return 0.0
-    rate = float(transition.rate.value(environment))
-    if not 0.0 <= rate < math.inf:
-        raise SimulationError(
-            f"the rate of {transition.name} is {rate:g} at time {time:g}, "
-            f"where {values_text(state)}: {transition.rate}\n"
-            "  a rate must be finite and not negative in every state that can be reached"
-        )
-    return rate
-
-
-def _chosen(model: Model, rates: list[float], point: float) -> Transition:
-    """The transition under `point` when the rates are laid end to end."""
-    chosen = None
-    for transition, rate in zip(model.transitions, rates, strict=True):
-        if rate > 0.0:
-            chosen = transition
-            if point < rate:
-                break
-        point -= rate
-    assert chosen is not None
-    return chosen
+    return path_of(model, times, states, end, absorbed, values)
 
 
 def _fired(model: Model, transition: Transition, values: Mapping[str, float], state: State, time: float) -> State:

@@ -55,7 +55,7 @@ class Walk:
 
     def sides(self, slow: FloatArray, fast: FloatArray, upper: BoolArray) -> FloatArray:
         """One bound for each box, given the least and the largest value of every factor."""
-        from sateen.engine.enclosure_kernel import LANES  # numba is loaded now
+        from sateen.engine.enclosure_kernel import LANES  # LLVM is loaded now
 
         if not self.stages:
             return np.full(len(slow), float(self.start))
@@ -110,7 +110,7 @@ class Stage:
         certain: FloatArray | None = None,
     ) -> Stage:
         """A span along edges, given as sources, targets, factors, coefficients and the uncertainty of these."""
-        from sateen.engine.enclosure_kernel import MOST_UNROLLED  # numba is loaded now
+        from sateen.engine.enclosure_kernel import MOST_UNROLLED  # LLVM is loaded now
 
         sources, targets, factor, coefficient, width = edges
         size = len(onward)
@@ -155,7 +155,7 @@ class Stage:
         self, after: FloatArray, slow: FloatArray, fast: FloatArray, speed: FloatArray, error: float
     ) -> tuple[FloatArray, FloatArray]:
         """The values at the begin of the span, a column for each lane, and a bound on what they lack."""
-        from sateen.engine.enclosure_kernel import LANES, compiled
+        from sateen.engine.enclosure_kernel import LANES, relaxed
 
         if self.certain is not None:
             return np.where(
@@ -172,9 +172,8 @@ class Stage:
         middle, radius = _aligned(self.leaving.shape[1]), _aligned(self.leaving.shape[1])
         middle[:] = (0.5 * (fast + slow) / speed[:, np.newaxis]).T
         radius[:] = (0.5 * (fast - slow) / speed[:, np.newaxis]).T
-        values = compiled().relaxed(
-            _aligned(self.size), _aligned(self.size), goal, weights, begin, middle, radius, *self.edges
-        )  # fmt: skip
+        empty, spare = _aligned(self.size), _aligned(self.size)
+        values = relaxed(empty, spare, goal, weights, begin, middle, radius, *self.edges)
         steps = np.array([first + len(window) for first, window in windows])
         uncertain = np.asarray((self.slack @ fast.T).max(axis=0, initial=0.0)) / speed
         lengths = np.array([len(window) for _, window in windows])

@@ -7,7 +7,7 @@ speak for it. Runs are made until the factor is F or more, and P > q is accepted
 Let o be the odds of P > q before. *Given the runs*, an accepted P > q is false with probability 1/(1 + F o) at most, a
 rejected one true with 1/(1 + F/o) at most, for the factor is the ratio of the odds. What is believed after the runs
 does not depend on why they were stopped; so this holds after every run, and on average over P, drawn from the prior,
-and the runs. It is no bound at a given P: just beside the threshold about half of the answers may be wrong, and only
+and the runs. It is not a bound at a given P: near the threshold about half of the answers may be wrong, and only
 the prior's word that P is seldom there makes the average small. Wald's test has a bound at every P beyond its
 indifference.
 

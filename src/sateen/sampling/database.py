@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path as FilePath
 from typing import Final, Self
 
 from sateen.core.errors import StoreError
@@ -32,14 +33,14 @@ _CAMPAIGNS: Final = (
 _NOTES: Final = "CREATE TABLE note (key TEXT NOT NULL PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID"
 _TABLES: Final = {1: _CAMPAIGNS, 2: (*_CAMPAIGNS, _NOTES)}  # by version
 _MOST_VALUE: Final = 2**28  # bytes of any value in the file
-_BESIDE: Final = ("-wal", "-shm", "-journal")  # how the names of files end that SQLite keeps beside it
+_BESIDE: Final = ("-wal", "-shm", "-journal")  # how the names of files end that SQLite keeps next to it
 _AGAIN: Final = "run the same again: what is stored is kept"
 _WORDS: Final = {
-    "SQLITE_NOTADB": "is no store of sateen\n  it was not touched; choose another name",
-    "SQLITE_CORRUPT": "is damaged\n  move it away, or bring back a copy, and run the same again",
+    "SQLITE_NOTADB": "is not a store of sateen\n  it was not touched; choose another name",
+    "SQLITE_CORRUPT": "is damaged\n  move it away, or restore a copy, and run the same again",
     "SQLITE_TOOBIG": f"is damaged: a row has more than {_MOST_VALUE:,} bytes\n  move it away, and run the same again",
     "SQLITE_FULL": f"cannot grow: the disk is full\n  free some space, then {_AGAIN}",
-    "SQLITE_IOERR": f"cannot be read or written; is the disk full, or taken away?\n  mend that, then {_AGAIN}",
+    "SQLITE_IOERR": f"cannot be read or written; is the disk full, or removed?\n  fix that, then {_AGAIN}",
     "SQLITE_READONLY": "cannot be written\n  allow it, or choose a name in another folder",
     "SQLITE_CANTOPEN": "cannot be opened\n  look at the permissions of the file and its folder, or choose another",
     "SQLITE_BUSY": f"is held by another process, for more than {_PATIENCE:g} seconds\n  when that is over, {_AGAIN}",
@@ -47,9 +48,12 @@ _WORDS: Final = {
 
 
 class Database:
-    """An open store, to be closed by `with`; it is made if it is not there."""
+    """An open store, to be closed by `with`; it is made if it is not there.
 
-    def __init__(self, file: File) -> None:
+    One that is only to be read must be there. It is left as it is, and its folder need not be open to be written.
+    """
+
+    def __init__(self, file: File, *, read_only: bool = False) -> None:
         self.file = os.fspath(file)
         path = os.path.abspath(self.file)
         folder = os.path.dirname(path)
@@ -58,12 +62,21 @@ class Database:
         if not os.path.isdir(folder):
             raise StoreError(f"the store {self.file} cannot be made: there is no folder {folder}\n  make it first")
         self._check_files(os.path.realpath(path))
+        name = path
+        if read_only:
+            if not os.path.isfile(path):
+                raise StoreError(f"there is no store {self.file}")
+            # Where there is no log, nobody writes: then SQLite needs no files of its own next to it.
+            still = "" if os.path.exists(os.path.realpath(path) + _BESIDE[0]) else "&immutable=1"
+            name = f"{FilePath(path).as_uri()}?mode=ro{still}"
         with self.speaking():
-            self.connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+            self.connection = sqlite3.connect(name, timeout=_PATIENCE, isolation_level=None, uri=read_only)
         try:
             self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
             with self.speaking():
-                self._prepare()
+                self.empty = not self._look()
+                if not read_only:
+                    self._prepare()
         except BaseException:
             self.connection.close()
             raise
@@ -72,7 +85,7 @@ class Database:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # What is committed is in the file, or in the log beside it, whether or not closing succeeds.
+        # What is committed is in the file, or in the log next to it, whether or not closing succeeds.
         with suppress(sqlite3.Error):
             self.connection.close()
 
@@ -81,7 +94,7 @@ class Database:
         return StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}\n  ({why})")
 
     def _check_files(self, path: str) -> None:
-        """Only ordinary files are opened; those that SQLite keeps beside the store, not through a link either."""
+        """Only ordinary files are opened; those that SQLite keeps next to the store, not through a link either."""
         for name in (path, *(path + end for end in _BESIDE)):
             try:
                 form = os.lstat(name).st_mode
@@ -91,16 +104,20 @@ class Database:
                 what = "a link" if stat.S_ISLNK(form) else "not a regular file"
                 raise StoreError(f"the store {self.file} cannot be used: {name} is {what}\n  move it away")
 
-    def _prepare(self) -> None:
-        """Look before anything is written, then make what is missing.
+    def _look(self) -> bool:
+        """Check what is there before anything is made of it, and say whether there are tables.
 
         The tables must be just those that were made: SQLite would compute what any others say, for as long as it takes.
         """
         self.connection.execute("PRAGMA trusted_schema = OFF")
-        if self._one("SELECT count(*) FROM sqlite_master"):
+        if tables := bool(self._one("SELECT count(*) FROM sqlite_master")):
             self._check_schema(self._check_mark())
         if self._one("PRAGMA quick_check(1)") != "ok":
             raise StoreError(f"the store {self.file} {_WORDS['SQLITE_CORRUPT']}")
+        return tables
+
+    def _prepare(self) -> None:
+        """Make what is missing."""
         self._set_log()
         self.connection.execute("PRAGMA synchronous = NORMAL")
         with self.writing():

@@ -1,7 +1,7 @@
 """The probability that a model satisfies a formula at one θ, from runs that are counted: statistical model checking.
 
 How many runs are made is chosen in one of three ways: by their number, by the width that the interval should have, or
-by a yes-or-no question about the probability, which the runs go on to answer. Each has an interval that is valid for
+by a yes-or-no question about the probability, which the runs continue to answer. Each has an interval that is valid for
 its way of stopping; `sequential.py` says why.
 """
 
@@ -16,21 +16,26 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final
+from typing import Final, overload
 
 import numpy as np
 
+from sateen.core.display import paragraph
 from sateen.core.errors import InputError
 from sateen.core.prediction import Claim
-from sateen.core.progress import SILENT, Progress, working
+from sateen.core.progress import USUAL, Progress, watcher, working
 from sateen.core.proportions import Limits, clopper_pearson
-from sateen.core.text import percent
+from sateen.core.text import percent, plural
 from sateen.core.threads import processors
 from sateen.engine.emit import REASONS
 from sateen.engine.run import Counts, Runner
 from sateen.logic.formula import Formula
+from sateen.logic.parser import formula_of
+from sateen.logic.rewards import Reward
+from sateen.model.given import check_model
 from sateen.model.model import Model
 from sateen.sampling.bayes import UNIFORM, BayesAnswer, BayesTest, Prior, answered
+from sateen.sampling.rewards import RewardEstimate, estimate_reward, refuse_others
 from sateen.sampling.sequential import (
     Bits,
     Decision,
@@ -83,10 +88,31 @@ class Estimate:
     def __str__(self) -> str:
         return "\n".join(self.sentences)
 
+    def _repr_html_(self) -> str:
+        runs = plural(self.runs, "run")
+        seen = f"Of {runs}, {self.undecided:,} are undecided" if math.isnan(self.probability) else ""
+        return paragraph("\n".join((seen or f"Frequency {self.probability:.4g} among {runs}", *self.sentences)))
 
+
+@overload
 def estimate(
     model: Model,
-    formula: Formula,
+    formula: Reward,
+    theta: Mapping[str, float] | None = None,
+    *,
+    seed: int,
+    runs: int | None = None,
+    level: float = 0.95,
+    max_events: int = 1_000_000,
+    max_time: float = math.inf,
+    progress: Progress | None = USUAL,
+) -> RewardEstimate: ...
+
+
+@overload
+def estimate(
+    model: Model,
+    formula: Formula | str,
     theta: Mapping[str, float] | None = None,
     *,
     seed: int,
@@ -102,9 +128,33 @@ def estimate(
     max_runs: int = 10_000_000,
     max_events: int = 1_000_000,
     max_time: float = math.inf,
-    progress: Progress = SILENT,
-) -> Estimate:
+    progress: Progress | None = USUAL,
+) -> Estimate: ...
+
+
+def estimate(
+    model: Model,
+    formula: Formula | Reward | str,
+    theta: Mapping[str, float] | None = None,
+    *,
+    seed: int,
+    runs: int | None = None,
+    width: float | None = None,
+    test: str | None = None,
+    level: float = 0.95,
+    indifference: float | None = None,
+    error: float | None = None,
+    bayes: bool = False,
+    prior: Prior | None = None,
+    factor: float | None = None,
+    max_runs: int = 10_000_000,
+    max_events: int = 1_000_000,
+    max_time: float = math.inf,
+    progress: Progress | None = USUAL,
+) -> Estimate | RewardEstimate:
     """P(formula | theta), estimated from `runs` runs, from as many as a `width` needs, or as a `test` needs.
+
+    Of a Reward, such as `read_properties` makes of R=? [ ... ], the expectation is estimated from `runs` runs.
 
     A test is text such as `"P > 0.3"`. It is answered wrongly with probability `error` at most (0.05), provided that
     the probability is further than `indifference` (0.01) from the threshold. With `bayes` the answer comes once the
@@ -122,7 +172,15 @@ def estimate(
     >>> result.lower < 0.5 < result.upper
     True
     """
+    progress = watcher(progress)
+    check_model(model)
     _check(runs, width, test, level, max_runs)
+    if isinstance(formula, Reward):
+        others = {"width": width, "test": test, "indifference": indifference, "error": error}
+        refuse_others({**others, "bayes": bayes, "prior": prior, "factor": factor})
+        earned = partial(estimate_reward, model, formula, theta or {}, seed=seed, runs=runs, level=level)
+        return earned(max_events=max_events, max_time=max_time, progress=progress)
+    formula = formula_of(formula)
     _check_test(test, indifference, error, bayes, prior, factor)
     question = None if test is None else _Question.read(test, indifference, error, bayes, prior, factor)
     runner = Runner(model, (formula,))
@@ -152,7 +210,7 @@ def estimate(
             counted = source.count(_DEFAULT_RUNS if runs is None else runs)
             limits = clopper_pearson(counted.satisfied, counted.runs, level, counted.undecided)
         seconds = time.perf_counter() - started
-    claim = Claim("probability", "frequentist", level, measure, runs=counted.runs)
+    claim = Claim("probability", "frequentist", level, measure, runs=counted.runs, assuming=model.assumption)
     sentences += _sentences(claim, limits, counted, width)
     belief = credible(counted.satisfied, counted.runs, level, counted.undecided, found.prior if found else UNIFORM)
     return Estimate(
@@ -256,7 +314,7 @@ class _Question:
         try:
             relation, threshold = match.group(1), float(match.group(2))  # type: ignore[union-attr]
         except (AttributeError, ValueError):
-            raise InputError(f"{text!r} is no test of a probability; write P > 0.3, or >=, < or <=") from None
+            raise InputError(f"{text!r} is not a test of a probability; write P > 0.3, or >=, < or <=") from None
         error = _ERROR if error is None else error
         if bayes:
             return cls(relation, BayesTest.of(threshold, UNIFORM if prior is None else prior, factor, error))

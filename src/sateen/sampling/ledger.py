@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from bisect import bisect, bisect_left
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from sateen.core.observations import Failure
 from sateen.core.types import IntArray
+from sateen.sampling.parts import Interval, Part, common, length, part_runs
 
-Interval: TypeAlias = tuple[int, int]
-MOST_FAILURES: Final = 100  # of the runs that failed, so many are kept: the first
+MOST_FAILURES: Final = 100  # of the runs that failed, this many are kept: the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The tally of the runs [first, stop), over the points they belong to, and the seconds that passed for them."""
+    """The tally of the runs [first, stop), over the points they belong to, and how many seconds one worker took."""
 
     first: int
     stop: int
@@ -41,14 +41,15 @@ class Chunk:
 
 
 class Ledger:
-    """The counts of a campaign so far, and which of its runs are pending."""
+    """The counts of a campaign so far, and which of its runs are pending: of all, or of a part of it."""
 
-    def __init__(self, runs: IntArray, size: int, reasons: tuple[str, ...]) -> None:
+    def __init__(self, runs: IntArray, size: int, reasons: tuple[str, ...], part: Part | None = None) -> None:
         self.runs = runs
         self.reasons = reasons
         self.size = size
         self._ends = np.cumsum(runs)
         self.total = int(self._ends[-1]) if len(runs) else 0
+        self._part = None if part is None else part_runs(self.total, part)
         self.clear()
 
     def clear(self) -> None:
@@ -70,16 +71,21 @@ class Ledger:
         return points, np.column_stack([index, from_run, number])
 
     def within(self, first: int, stop: int, most_points: int) -> int:
-        """The largest stop, up to `stop`, for which [first, stop) has at most so many points."""
+        """The largest stop, up to `stop`, for which [first, stop) has at most this many points."""
         points = self._points(first, stop)
         if points.stop - points.start <= most_points:
             return stop
         return int(self._ends[points.start + most_points - 1])
 
+    def around(self, edge: int) -> tuple[int, int]:
+        """Where the point begins that has the runs next to this edge, and where it ends; the edge, if it is between."""
+        point = int(np.searchsorted(self._ends, edge))
+        begin = int(self._ends[point] - self.runs[point])
+        return (begin, int(self._ends[point])) if begin < edge < self._ends[point] else (edge, edge)
+
     def add(self, chunk: Chunk) -> None:
         """Enter a chunk, of whose runs none is entered yet."""
-        place = bisect(self._edges, chunk.first)
-        if place % 2 or any(edge < chunk.stop for edge in self._edges[place : place + 1]):
+        if not self.is_open(chunk.first, chunk.stop):
             raise AssertionError(f"the runs {chunk.first} to {chunk.stop} are entered already")
         points = self._points(chunk.first, chunk.stop)
         self.satisfied[:, points] += chunk.tally.satisfied
@@ -98,9 +104,20 @@ class Ledger:
         self.done += chunk.stop - chunk.first
 
     def gaps(self) -> list[Interval]:
-        """The runs that are not entered."""
+        """The runs that are asked for and not entered."""
         edges = [0, *self._edges, self.total]
-        return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+        gaps = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
+        return gaps if self._part is None else common(gaps, self._part)
+
+    @property
+    def pending(self) -> int:
+        """How many runs are asked for and not entered."""
+        return length(self.gaps())
+
+    def is_open(self, first: int, stop: int) -> bool:
+        """Whether none of the runs [first, stop) is entered."""
+        place = bisect(self._edges, first)
+        return not place % 2 and not any(edge < stop for edge in self._edges[place : place + 1])
 
     def undecided(self, formula: int) -> dict[str, IntArray]:
         """The undecided runs of each point, by reason."""

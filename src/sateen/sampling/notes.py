@@ -1,7 +1,7 @@
 """Notes in a store: decisions that were made once and must not be made otherwise when the work is resumed.
 
 What depends on the clock, such as how many seconds a run took, is written here before it is used. A note is never
-changed: whoever comes second reads what is there.
+changed: the one who comes second reads what is there.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import math
 import os
 import platform
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sateen.core.counts import counts_of
-from sateen.core.errors import InputError, Interrupted, StoreError
+from sateen.core.errors import InputError, Interrupted, MissingValueError, PoolError, StoreError
+from sateen.core.fingerprints import checksum
 from sateen.core.observations import Observations
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Points, Range, Space
 from sateen.core.threads import processors
@@ -27,9 +27,14 @@ from sateen.core.types import File
 from sateen.core.version import VERSION
 from sateen.language.expression import LARGEST_WHOLE
 from sateen.logic.formula import Formula
+from sateen.logic.parser import formula_of
+from sateen.model.given import check_model
 from sateen.model.model import Model
+from sateen.pools.pool import Executing, opened
 from sateen.sampling.campaign import FIRST_SIZE, Campaign, Pace
 from sateen.sampling.ledger import Ledger
+from sateen.sampling.parts import Part, check_part
+from sateen.sampling.remote import order_of
 from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of, relevant
 from sateen.sampling.store import Store
 
@@ -42,19 +47,20 @@ class ObserveOptions(TypedDict, total=False):
     """The optional arguments of `observe`."""
 
     workers: int | None
-    executor: Executor | None
+    executor: Executing | None
     store: File | None
-    progress: Progress
+    progress: Progress | None
     max_events: int
     max_time: float
     max_population: int | None
     chunk: int | None
+    part: Part | None
 
 
 @overload
 def observe(
     model: Model | Function,
-    formula: Formula | None,
+    formula: Formula | str | None,
     points: Points,
     runs: int | npt.ArrayLike,
     *,
@@ -64,7 +70,7 @@ def observe(
 @overload
 def observe(
     model: Model | Function,
-    formula: Mapping[str, Formula],
+    formula: Mapping[str, Formula | str],
     points: Points,
     runs: int | npt.ArrayLike,
     *,
@@ -73,32 +79,37 @@ def observe(
 ) -> dict[str, Observations]: ...
 def observe(
     model: Model | Function,
-    formula: Formula | Mapping[str, Formula] | None,
+    formula: Formula | str | Mapping[str, Formula | str] | None,
     points: Points,
     runs: int | npt.ArrayLike,
     *,
     seed: int,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: Executing | None = None,
     store: File | None = None,
-    progress: Progress = SILENT,
+    progress: Progress | None = USUAL,
     max_events: int = MAX_EVENTS,
     max_time: float = math.inf,
     max_population: int | None = None,
     chunk: int | None = None,
+    part: Part | None = None,
 ) -> Observations | dict[str, Observations]:
     """How many of `runs` independent runs of the model, at each of the points, satisfy the formula.
 
-    `runs` is a number, or one for each point. A run is fixed by (seed, point index, run index), so the counts are the
-    same for any `workers`, `executor` and `chunk` (the number of runs that are handed out at once). A dict of formulas
-    is decided on one set of runs, and a dict comes back.
+    The formula may be text. `runs` is a number, or one for each point. A run is fixed by (seed, point index, run
+    index), so the counts are the same for any `workers`, `executor` and `chunk` (the number of runs that are handed out
+    at once). A dict of formulas is decided on one set of runs, and a dict comes back.
 
     A run that fires `max_events` transitions, or passes `max_time`, or in which a count passes `max_population`, before
     the verdict is known, is undecided. With `store`, the name of a file, every chunk is kept as it is done: a campaign
-    that was stopped goes on where it was, and one that is complete is not run again. Ctrl-C raises Interrupted, which
-    has what is done.
+    that was stopped resumes where it was, and one that is complete is not run again. Ctrl-C raises Interrupted, which
+    has what is done. With `part=(3, 40)` only the third of forty disjoint parts of the runs is made; `merge` joins the
+    stores of all of them.
 
-    In the place of the model a black box will do: `callable(theta: dict, rng: numpy Generator)` that returns a bool,
+    `executor` says where the runs are made: an Executor of concurrent.futures, a dask Client, a Pool (see `open_pool`),
+    or an address such as "local:4" or "tls://host:8786". `workers` is how many of its places are used.
+
+    A black box can take the place of the model: `callable(theta: dict, rng: numpy Generator)` that returns a bool,
     with `formula=None`, or a Path.
 
     >>> from sateen import Space, stl
@@ -111,34 +122,38 @@ def observe(
     >>> bool(abs(obs.frequency[-1] - (1 - np.exp(-4.0)) ** 10) < 0.05)
     True
     """
+    progress = watcher(progress)
     named = _named(formula)
-    _check(model, named, points, seed, workers, executor, chunk)
+    _check(model, named, points, seed, workers, chunk)
+    if part is not None and store is None:
+        raise InputError("{part} needs {store}: parts are joined by merging their stores", argument="part")
     counts = counts_of(runs, len(points), "runs")
     order = _Order(model, named, points, int(seed), max_events, max_time, max_population)
     source = order.source()
-    ledger = Ledger(counts, source.size, source.reasons)
-    if workers is None:
-        workers = 1 if executor is None and isinstance(source, BlackBox) else processors()
+    ledger = Ledger(counts, source.size, source.reasons, None if part is None else check_part(part))
+    threads = workers or (1 if isinstance(source, BlackBox) else processors())
 
     def result() -> Observations | dict[str, Observations]:
         decided: dict[str, Formula | None] = {**named} or {"": None}
         observations = {name: order.observations(each, ledger) for name, each in decided.items()}
         return observations if isinstance(formula, Mapping) else observations[""]
 
-    pace = Pace(chunk, workers, first=FIRST_SIZE if source.interruptible_soon else 1)
+    pace = Pace(chunk, threads, first=FIRST_SIZE if source.interruptible_soon else 1)
     arrays = {"theta": points.theta, "runs": ledger.runs}
     try:
-        opened: AbstractContextManager[Store | None] = nullcontext()
+        database: AbstractContextManager[Store | None] = nullcontext()
         if store is not None:
-            opened = Store(store, order.identity(source), arrays, _now())
-        with opened as stored:
+            database = Store(store, order.identity(source), arrays, _now())
+        with database as stored, opened(executor) as pool:
             if stored:
                 stored.load(ledger)
-            Campaign(source, points.theta, ledger, pace, executor, progress, stored).run()
+            told = b"" if pool is None else order_of(source)
+            Campaign(source, points.theta, ledger, pace, pool, told, workers, progress, stored).run()
     except KeyboardInterrupt:
+        asked = ledger.done + ledger.pending
         kept = ".partial has them" if store is None else f"the store {os.fspath(store)} has them: run the same again"
-        raise Interrupted(f"stopped after {ledger.done:,} of {ledger.total:,} runs; {kept}", result()) from None
-    except StoreError as error:
+        raise Interrupted(f"stopped after {ledger.done:,} of {asked:,} runs; {kept}", result()) from None
+    except (StoreError, PoolError) as error:
         error.partial = result() if ledger.done else None
         raise
     return result()
@@ -147,7 +162,7 @@ def observe(
 @overload
 def observe_held_out(
     model: Model | Function,
-    formula: Formula | None,
+    formula: Formula | str | None,
     space: Space,
     points: int,
     runs: int,
@@ -158,7 +173,7 @@ def observe_held_out(
 @overload
 def observe_held_out(
     model: Model | Function,
-    formula: Mapping[str, Formula],
+    formula: Mapping[str, Formula | str],
     space: Space,
     points: int,
     runs: int,
@@ -168,7 +183,7 @@ def observe_held_out(
 ) -> dict[str, Observations]: ...
 def observe_held_out(
     model: Model | Function,
-    formula: Formula | Mapping[str, Formula] | None,
+    formula: Formula | str | Mapping[str, Formula | str] | None,
     space: Space,
     points: int,
     runs: int,
@@ -192,6 +207,53 @@ def observe_held_out(
     return observe(model, formula, chosen, runs, seed=stream_seed(seed, "held-out runs"), **options)
 
 
+def campaign_key(
+    model: Model | Function,
+    formula: Formula | str | Mapping[str, Formula | str] | None,
+    points: Points,
+    runs: int,
+    *,
+    seed: int,
+    max_events: int = MAX_EVENTS,
+    max_time: float = math.inf,
+    max_population: int | None = None,
+) -> str:
+    """The key under which a store has what `observe` would make."""
+    order = _Order(model, _named(formula), points, int(seed), max_events, max_time, max_population)
+    arrays = {"theta": points.theta, "runs": counts_of(runs, len(points), "runs")}
+    return checksum(order.identity(order.source()), arrays)
+
+
+def is_about(
+    key: str,
+    words: Mapping[str, object],
+    model: object,
+    formula: Mapping[str, Formula | str] | None,
+    points: Points,
+    runs: int,
+    *,
+    seed: int,
+    **caps: float,
+) -> bool:
+    """Whether a campaign in a store, by its key and what it says of itself, has the runs that `observe` would make.
+
+    Unlike `campaign_key` this translates no model and loads no function: a black box is taken for the one in the store.
+    """
+    identity = {name: value for name, value in words.items() if name != "runs"}
+    arrays = {"theta": points.theta, "runs": counts_of(runs, len(points), "runs")}
+    asked: dict[str, object] = {"seed": seed, "sateen": VERSION}
+    if isinstance(model, Model):
+        asked |= {"model": str(model), "max_events": MAX_EVENTS, "max_time": math.inf, "max_population": None, **caps}
+        asked["max_time"] = str(float(asked["max_time"]))  # type: ignore[arg-type]
+    asked["formulas"] = [[str(each), each.end] for each in _distinct(_named(formula))]
+    return all(identity.get(name) == value for name, value in asked.items()) and checksum(identity, arrays) == key
+
+
+def _distinct(named: Mapping[str, Formula]) -> tuple[Formula, ...]:
+    """The formulas, each once, in an order that does not depend on their names."""
+    return tuple(sorted(set(named.values()), key=lambda each: (str(each), each.end is not None, each.end or 0.0)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Order:
     """What is to be observed, and where runs of a model are stopped."""
@@ -207,9 +269,7 @@ class _Order:
     @property
     def formulas(self) -> tuple[Formula, ...]:
         """The formulas, each once, in an order that does not depend on their names."""
-        return tuple(
-            sorted(set(self.named.values()), key=lambda each: (str(each), each.end is not None, each.end or 0.0))
-        )
+        return _distinct(self.named)
 
     def source(self) -> Source:
         """What makes the runs, after a check that it can make them at all of the points."""
@@ -237,7 +297,7 @@ class _Order:
         return source
 
     def identity(self, source: Source) -> dict[str, object]:
-        """All that decides the counts beside the points, by which a store knows the campaign."""
+        """All that decides the counts besides the points, by which a store knows the campaign."""
         space = self.points.space
         return {
             "seed": self.seed,
@@ -258,6 +318,8 @@ class _Order:
             limit = None if math.isinf(self.max_time) else self.max_time
             described = {"model": str(self.model), "max_events": self.max_events, "max_time": limit}
             described["max_population"] = self.max_population
+            if self.model.assumptions:
+                described["assuming"] = self.model.assumption
             if formula is not None and not undecided.any():
                 names = tuple(name for name in relevant(self.model, formula) if name in names)
         else:
@@ -277,17 +339,13 @@ class _Order:
         )
 
 
-def _named(formula: Formula | Mapping[str, Formula] | None) -> dict[str, Formula]:
+def _named(formula: Formula | str | Mapping[str, Formula | str] | None) -> dict[str, Formula]:
     """The formulas by name; a single one has the name "", and for None there is none."""
     named = dict(formula) if isinstance(formula, Mapping) else {} if formula is None else {"": formula}
     if isinstance(formula, Mapping) and not named:
         raise InputError("the dict of formulas is empty; name at least one")
-    for name, each in named.items():
-        if not isinstance(each, Formula):
-            where = f"formula[{name!r}]" if isinstance(formula, Mapping) else "formula"
-            advice = f"write stl({each!r})" if isinstance(each, str) else "make one with stl(...)"
-            raise InputError(f"{where} is a {type(each).__name__}, not a Formula; {advice}")
-    return named
+    where = {name: f"{{formula}}[{name!r}]" if isinstance(formula, Mapping) else "{formula}" for name in named}
+    return {name: formula_of(each, where[name]) for name, each in named.items()}
 
 
 def _check(
@@ -296,26 +354,26 @@ def _check(
     points: object,
     seed: int,
     workers: object,
-    executor: object,
     chunk: object,
 ) -> None:
-    if not isinstance(model, Model) and not callable(model):
-        advice = "Model.parse(text) reads one" if isinstance(model, str) else "make a Model, or pass a callable"
-        raise InputError(f"a model is needed, not a {type(model).__name__}; {advice}")
+    check_model(model, or_callable=True)
     if isinstance(model, Model) and not named:
         raise InputError("a model needs a formula to decide its runs; formula=None is for black boxes that return bool")
     if not isinstance(points, Points):
         raise InputError(f"points are Points of a Space, not a {type(points).__name__}; write space.points(...)")
+    given, known = dict(points.space.parameters), model.parameters if isinstance(model, Model) else ()
+    missing = [each.name for each in known if each.default is None and each.name not in given]
+    if missing and given.keys() <= {each.name for each in known}:
+        remedy = f"give it a range or a number in the Space: Space(..., {missing[0]}=...)"
+        raise MissingValueError(f"the parameter {missing[0]} has no value", remedy=remedy)
     _check_seed(seed)
     for name, value in (("workers", workers), ("chunk", chunk)):
         if value is not None and not (_whole(value) and value >= 1):
             raise InputError(f"{name} is a whole number from 1 up, not {value!r}")
-    if executor is not None and not hasattr(executor, "submit"):
-        raise InputError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
 
 
 def _check_seed(seed: object) -> None:
-    """Raise if `seed` is no seed of runs."""
+    """Raise if `seed` is not a seed of runs."""
     if not (_whole(seed) and 0 <= seed < _MOST_SEED):
         raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
 
@@ -326,7 +384,8 @@ def _whole(value: object) -> TypeGuard[int]:
 
 def _versions() -> dict[str, str]:
     """What the runs are made with."""
-    return {"sateen": VERSION, "numpy": np.__version__, "numba": version("numba"), "python": platform.python_version()}
+    libraries = {"numpy": np.__version__, "llvmlite": version("llvmlite")}
+    return {"sateen": VERSION, **libraries, "python": platform.python_version()}
 
 
 def _now() -> str:

@@ -1,6 +1,6 @@
 """When enough runs were made, and what their counts then say: intervals for a probability, and rules for stopping.
 
-All of it is plain mathematics on counts and bits; whoever makes the runs is handed in.
+All of it is plain mathematics on counts and bits; what makes the runs is handed in.
 
 Undecided runs are neither dropped nor guessed. Each of them, left to run on, would satisfy the formula or violate it,
 so the hidden count lies between k and k + undecided. The limits grow with the count, so the lower limit of k and the

@@ -3,7 +3,7 @@
 `size` says how many formulas are decided on each run, and `reasons` why a run may stay undecided. `count` gives the
 tally of every item (point index, first run, number of runs), each under its row of `theta`; `interruptible_soon` says
 that it is soon over, so that Ctrl-C can wait for it, and `needs_compile` that the first run has to wait for a compiler.
-`identity` is all that decides what a run comes to, beside the point and the seed, as JSON represents it.
+`identity` is all that decides what a run comes to, besides the point and the seed, as JSON represents it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Simulated:
 
 @lru_cache(maxsize=8)
 def _runner(model: Model, formulas: tuple[Formula, ...], max_population: int | None) -> Runner:
-    from sateen.engine.run import Runner  # numba is loaded now
+    from sateen.engine.run import Runner  # LLVM is loaded now
 
     return Runner(model, formulas, max_population=max_population)
 
@@ -126,7 +126,7 @@ def relevant(model: Model, formula: Formula) -> tuple[str, ...]:
     if model.events or math.isinf(formula.horizon):
         return everything
     reached: set[str] = set()
-    waiting = list(formula.species)
+    waiting = [read for name in formula.species if (meaning := model.meaning(name)) for read in meaning.names]
     constants = {constant.name: constant.value for constant in model.constants}
     initial = {variable.name: variable.initial for variable in model.variables}
     while waiting:
@@ -264,7 +264,7 @@ def _source(function: Function) -> str:
         text = ""
     if not text or not inspect.isfunction(function) or function.__closure__ or "<lambda>" in function.__qualname__:
         raise StoreError(
-            f"a store cannot tell {name_of(function)} from other black boxes\n"
+            f"a store cannot distinguish {name_of(function)} from other black boxes\n"
             "  write it as a function in a file, with `def` and outside of other functions, or leave out store="
         )
     return text

@@ -1,4 +1,4 @@
-"""The store of campaigns: an SQLite file from which a campaign that was stopped goes on.
+"""The store of campaigns: an SQLite file from which a campaign that was stopped resumes.
 
 A campaign is known by a hash of all that decides its counts. Its runs are laid end to end (see `ledger.py`), and each
 chunk of them is one row: an interval [first, stop) and its tally. The invariant on which everything rests:
@@ -8,7 +8,7 @@ chunk of them is one row: an interval [first, stop) and its tally. The invariant
 A row is added in one transaction that holds the write lock from before it looks for overlaps until it is committed.
 So of two processes that have made the same runs, in chunks cut alike or not, one finds the place taken and adds
 nothing: no run is ever counted twice. Rows are never changed or removed. A process that is killed leaves whole rows
-or none, and the sum over the rows, whoever made them, is the campaign.
+or none, and the sum over the rows, no matter who made them, is the campaign.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy as np
 
 from sateen.core.fingerprints import checksum
 from sateen.core.observations import Failure
-from sateen.core.types import Arrays, File
-from sateen.files.plain import FAULTS, converted, fault_text, parse_json
+from sateen.core.types import Array, Arrays, File
+from sateen.files.plain import FAULTS, converted, expanded, fault_text, parse_json
 from sateen.sampling.database import Database
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 
@@ -55,7 +55,7 @@ class Store(Database):
             with self.speaking(), self.writing():
                 self.connection.execute(
                     "INSERT OR IGNORE INTO campaign (key, asked, created) VALUES (?, ?, ?)",
-                    (self.key, json.dumps(asked), created),
+                    (self.key, json.dumps({**asked, "runs": _stretches(arrays["runs"])}), created),
                 )
                 question = "SELECT id FROM campaign WHERE key = ?"
                 (self.number,) = self.connection.execute(question, (self.key,)).fetchone()
@@ -65,7 +65,7 @@ class Store(Database):
 
     def add(self, chunk: Chunk) -> bool:
         """Commit a chunk, and say so; False, and nothing changed, if any of its runs is there already."""
-        row = (self.number, chunk.first, chunk.stop, _packed(self.key, chunk))
+        row = (self.number, chunk.first, chunk.stop, packed(self.key, chunk))
         with self.speaking(), self.writing():
             # The stored intervals are disjoint: if one overlaps, then the last that begins before the end does.
             last = self.connection.execute(
@@ -83,12 +83,19 @@ class Store(Database):
         with self.speaking(), closing(self.connection.execute(question, (self.number,))) as rows:
             for first, stop, content in rows:
                 try:
-                    ledger.add(_unpacked(self.key, ledger, first, stop, content))
+                    ledger.add(unpacked(self.key, ledger, first, stop, content))
                 except (*FAULTS, zlib.error) as error:
                     raise self.damaged(fault_text(error)) from error
 
 
-def _packed(key: str, chunk: Chunk) -> bytes:
+def _stretches(runs: Array) -> list[list[int]]:
+    """How many runs each point has, as a list of (points, runs of each): what `merge` must know of a campaign."""
+    starts = np.flatnonzero(np.diff(runs, prepend=-1))
+    lengths = np.diff(starts, append=len(runs))
+    return [[points, each] for points, each in zip(lengths.tolist(), runs[starts].tolist(), strict=True)]
+
+
+def packed(key: str, chunk: Chunk) -> bytes:
     """A chunk as bytes that say whose they are and that show damage: zlib ends them with a checksum."""
     failures = [asdict(failure) for failure in chunk.tally.failures]
     words = {"key": key, "runs": [chunk.first, chunk.stop], "seconds": chunk.seconds, "failures": failures}
@@ -96,7 +103,7 @@ def _packed(key: str, chunk: Chunk) -> bytes:
     return zlib.compress(b"".join([json.dumps(words).encode(), b"\n", *counts]), 1)
 
 
-def _unpacked(key: str, ledger: Ledger, first: object, stop: object, content: object) -> Chunk:
+def unpacked(key: str, ledger: Ledger, first: object, stop: object, content: object) -> Chunk:
     """The chunk in a row, if it is one that these runs can have."""
     if not isinstance(first, int) or not isinstance(stop, int) or not isinstance(content, bytes):
         raise ValueError("a row is not of two whole numbers and bytes")
@@ -105,7 +112,7 @@ def _unpacked(key: str, ledger: Ledger, first: object, stop: object, content: ob
     _, items = ledger.items(first, stop)
     middle, runs = ledger.size * len(items), items[:, 2]
     size = 8 * middle * (1 + len(ledger.reasons))
-    text, _, table = _expanded(content, size + _MOST_WORDS).partition(b"\n")
+    text, _, table = expanded(content, size + _MOST_WORDS).partition(b"\n")
     words = converted(parse_json(text), _Words)
     if words["key"] != key or words["runs"] != (first, stop):
         raise ValueError(f"the row of the runs {first} to {stop} is about others")
@@ -121,12 +128,3 @@ def _unpacked(key: str, ledger: Ledger, first: object, stop: object, content: ob
     if not 0 <= words["seconds"] < math.inf:
         raise ValueError(f"the runs {first} to {stop} took {words['seconds']} seconds")
     return Chunk(first, stop, Tally(satisfied, undecided, tuple(words["failures"])), words["seconds"])
-
-
-def _expanded(content: bytes, most: int) -> bytes:
-    """What was compressed, which may be so many bytes."""
-    expander = zlib.decompressobj()
-    data = expander.decompress(content, most)
-    if not expander.eof or expander.unused_data:
-        raise ValueError(f"a row is cut short, or has more than {most:,} bytes")
-    return data
