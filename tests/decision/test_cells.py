@@ -238,7 +238,11 @@ def test_the_sir_of_the_paper_is_decided_but_for_five_percent_and_rightly_so():
     enclosure = Enclosure.of(model, SIR_FORMULA, SIR_SPACE)
     cover = threshold_cells(enclosure, 0.1, undecided=0.05)
     assert cover.reached
-    theta = SIR_SPACE.uniform(1000, seed=11).theta
+    # A point in each of the decided cells whose bounds are nearest to the threshold, and some anywhere.
+    closest = np.argsort(np.where(cover.status != 0, np.abs(cover.bound - 0.1), np.inf))[:100]
+    unit = np.random.default_rng(11).random((len(closest), 2))
+    own = cover.low[closest] + unit * (cover.high - cover.low)[closest]
+    theta = np.concatenate([own, SIR_SPACE.uniform(200, seed=11).theta])
     truth = st.exact(model, SIR_FORMULA, st.Points(theta, SIR_SPACE))
     status = cover.of(theta)
     assert (truth[status > 0] >= 0.1 - 1e-10).all()

@@ -135,7 +135,7 @@ class TestClaims:
     def test_a_posterior_only_believes(self) -> None:
         regions = st.decide(plane(), above=0.4, seed=2)
         assert (regions.claim.target, regions.claim.mode, regions.claim.level) == ("region", "credible", 0.95)
-        assert "at each parameter put above 0.4 the probability is at least 0.4" in str(regions.claim)
+        assert "the probability is at least 0.4 at each parameter of the region above" in str(regions.claim)
         assert "guarantees nothing" in str(regions)
         assert regions.statement == "the probability is at least 0.4"
         assert st.decide(plane(), below=0.4, seed=2).statement == "the probability is at most 0.4"

@@ -301,7 +301,7 @@ def test_a_keyword_that_does_not_apply_is_refused(name, method):
 
 
 def test_every_keyword_is_either_heeded_by_all_methods_or_listed_where_it_applies():
-    named = set(inspect.signature(calibrate).parameters) - {"posterior", "held_out"}
+    named = set(inspect.signature(calibrate).parameters) - {"posterior", "held_out", "truth"}
     assert named == {"method", "level", "confidence", "density", "allow_trivial", *KEYWORDS}
 
 
@@ -439,7 +439,7 @@ def test_what_is_no_posterior_and_what_are_no_observations_are_refused():
 )
 def test_too_few_points_are_refused_with_the_number_that_would_do(points, keywords, enough):
     few = held_out(points)
-    with pytest.raises(InputError, match=rf"^{points} held-out points are too few .*: {enough} would do\n"):
+    with pytest.raises(InputError, match=rf"^{points} held-out points are too few .*: {enough} would suffice\n"):
         calibrate(POSTERIOR, few, **keywords)
     trivial = calibrate(POSTERIOR, few, allow_trivial=True, **keywords)
     assert trivial.calibration.threshold == np.inf
@@ -448,7 +448,7 @@ def test_too_few_points_are_refused_with_the_number_that_would_do(points, keywor
 
 
 def test_no_number_of_points_would_do_for_a_level_beyond_all_reason():
-    with pytest.raises(InputError, match="no number that can be observed would do"):
+    with pytest.raises(InputError, match="no number that can be observed would suffice"):
         lift(level=1 - 1e-15)
 
 

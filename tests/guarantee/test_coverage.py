@@ -99,9 +99,10 @@ def test_the_probability_is_covered_on_sir_whatever_the_posterior(posterior, cla
 @pytest.mark.slow
 @pytest.mark.parametrize("runs", [20, 200])
 @pytest.mark.parametrize("posterior", ["good", "sure and wrong", "wrong on a tenth"])
-def test_over_thousands_of_calibrations_the_lift_covers_the_exact_probability_of_sir(posterior, runs):
+def test_over_a_thousand_calibrations_the_lift_covers_the_exact_probability_of_sir(posterior, runs):
+    """A confidence of 90 % instead of 95 % would be noticed in 92 % of cases, for each posterior and number of runs."""
     population, rng = sir_with(*POSTERIORS[posterior]), np.random.default_rng(8)
-    calibrations, marginal, broken = 2000, [], 0
+    calibrations, marginal, broken = 1000, [], 0
     for _ in range(calibrations):
         held_out = population.draw(60, runs, rng)
         made = calibrate(population.posterior, held_out, normaliser="predictive", confidence=None)

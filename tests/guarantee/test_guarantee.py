@@ -173,7 +173,7 @@ def test_a_guarantee_of_a_learned_posterior_is_loaded_as_it_was(tmp_path):
 
 def test_a_density_cannot_be_saved_and_the_refusal_says_what_can():
     guarantee = calibrate(POSTERIOR, HELD_OUT, method="icp", density=lambda t: 1 + t[:, 0])
-    with pytest.raises(InputError, match=r"rests on a density.*a file keeps no functions\n  save the posterior and"):
+    with pytest.raises(InputError, match=r"rests on a density.*a file cannot hold functions\n  save the posterior and"):
         guarantee.save("never-written.safetensors")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,10 +15,16 @@ from known_beliefs import SPACE, Candidates, Known, Waves, drawn_observations, n
 from sateen.core.prediction import Training
 from sateen.guarantee.guarantee import calibrate
 from sateen.guarantee.lift import lift_miss
-from sateen.guarantee.plan import _least_by_golden_section, plan
+from sateen.guarantee.plan import Plan, _least_by_golden_section, plan, resized
 from sateen.guarantee.rehearsal import error_scale, rehearse
 
 BELIEF = Waves(0.02)
+
+
+@cache
+def planned_for(**asked) -> Plan:
+    """The plan of BELIEF for this, made once for all tests that look at it: a plan cannot be changed."""
+    return plan(BELIEF, **asked, seed=0)
 
 
 def obtained(belief, truths, planned, calibrations, seed):
@@ -40,7 +47,7 @@ def obtained(belief, truths, planned, calibrations, seed):
         (0.02, {"budget": 20_000, "level": 0.8}),
         (0.02, {"budget": 20_000, "confidence": None}),
         (0.02, {"width": 0.15, "level": 0.95, "confidence": None}),
-        (0.05, {"width": 0.25}),
+        (0.05, {"width": 0.25, "normaliser": "predictive"}),
         (0.02, {"budget": 20_000, "normaliser": "constant"}),
     ],
 )
@@ -55,36 +62,37 @@ def test_calibrations_are_as_wide_as_planned(spread, asked):
 
 
 def test_a_plan_for_a_width_is_met_and_not_exceeded_by_much():
-    planned = plan(BELIEF, width=0.12, seed=0)
+    planned = planned_for(width=0.12)
     assert 0.96 * 0.12 <= planned.width <= 0.12
 
 
 def test_more_runs_buy_narrower_intervals_and_narrower_intervals_cost_more_runs():
-    widths = [plan(BELIEF, budget=budget, seed=0).width for budget in (1000, 4000, 16_000)]
+    widths = [planned_for(budget=budget).width for budget in (1000, 5000, 10_000)]
     assert widths == sorted(widths, reverse=True)
-    budgets = [plan(BELIEF, width=width, seed=0).budget for width in (0.3, 0.15)]
-    assert budgets == sorted(budgets)
+    assert len(set(widths)) == 3
+    wide, narrow = (planned_for(width=width).budget for width in (planned_for(budget=10_000).width, 0.12))
+    assert wide < narrow
 
 
 def test_a_plan_for_a_budget_does_not_exceed_it_and_undoes_a_plan_for_its_width():
-    planned = plan(BELIEF, budget=10_000, seed=0)
+    planned = planned_for(budget=10_000)
     assert 0.99 * 10_000 <= planned.budget <= 10_000
-    assert plan(BELIEF, width=planned.width, seed=0).budget == pytest.approx(10_000, rel=0.08)
+    assert planned_for(width=planned.width).budget == pytest.approx(10_000, rel=0.08)
 
 
 def test_certainty_beyond_the_average_costs_more():
-    marginal, sure = (plan(BELIEF, budget=10_000, confidence=confidence, seed=0) for confidence in (None, 0.95))
+    marginal, sure = planned_for(budget=10_000, confidence=None), planned_for(budget=10_000)
     assert marginal.width < 0.8 * sure.width
     assert (marginal.confidence, sure.confidence) == (None, 0.95)
 
 
 def test_no_other_number_of_points_and_no_other_rank_is_narrower_by_much():
-    stage = rehearse(BELIEF, 0)
+    stage = rehearse(BELIEF, 0.9, 0)
     for confidence in (None, 0.95):
         planned = plan(BELIEF, budget=20_000, confidence=confidence, normaliser="predictive", seed=0)
         others = []
         for rank in (1, 2, 3, 5):
-            for points in np.unique(np.geomspace(10 * rank, 600, 20).astype(int)):
+            for points in np.unique(np.geomspace(10 * rank, 600, 12).astype(int)):
                 eta = lift_miss(int(points), rank, 0.1, confidence)
                 if eta is not None:
                     others.append(stage.widths(int(points), 20_000 // int(points), rank, eta, "predictive").mean())
@@ -94,14 +102,14 @@ def test_no_other_number_of_points_and_no_other_rank_is_narrower_by_much():
 def test_where_runs_are_all_that_is_uncertain_the_width_is_that_of_a_normal_model():
     """A half-width of z(1 - m/(2(n+1))) - z(η) standard errors, as derived in docs/guarantees.md."""
     belief = Waves(1e-4, base=lambda theta: np.full(len(theta), 0.5))
-    planned = plan(belief, budget=1_000_000, confidence=None, seed=0)
+    planned = plan(belief, budget=1_000_000, confidence=None, normaliser="predictive", seed=0)
     eta = lift_miss(planned.points, planned.rank, 0.1, None)
     errors = -ndtri(planned.rank / (planned.points + 1) / 2) - ndtri(eta)
     assert planned.width == pytest.approx(2 * errors * math.sqrt(0.25 / planned.runs), rel=0.1)
 
 
 def test_the_same_seed_gives_the_same_plan():
-    assert plan(BELIEF, budget=5000, seed=3) == plan(BELIEF, budget=5000, seed=3)
+    assert plan(BELIEF, budget=5000, seed=0) == planned_for(budget=5000)
 
 
 def trained(belief, truths, n, runs, seed):
@@ -132,15 +140,15 @@ def test_a_training_that_shows_nothing_leaves_the_scale_about_where_it_was():
 
 
 def test_a_plan_for_a_posterior_that_is_too_certain_is_honest():
-    """Taken at its word, it would promise intervals of less than half the width."""
+    """Taken at its word, it would promise intervals of less than half the width: ratios of 2 and more."""
     ratios = []
-    for seed in range(6):
+    for seed in range(4):
         certain = trained(Waves(0.006), Waves(0.06), 400, 1000, seed)
         f = Waves(0.06).functions(1, np.random.default_rng(seed))[0]
-        planned = plan(certain, budget=20_000, confidence=None, seed=0)
+        planned = plan(certain, budget=5000, confidence=None, normaliser="predictive", seed=0)
         rng = np.random.default_rng(seed + 100)
         held_out = [
-            drawn_observations(f, SPACE.uniform(planned.points, seed=1000 + k), planned.runs, rng) for k in range(20)
+            drawn_observations(f, SPACE.uniform(planned.points, seed=1000 + k), planned.runs, rng) for k in range(10)
         ]
         made = [calibrate(certain, each, plan=planned, normaliser=planned.normaliser) for each in held_out]
         ratios.append(np.mean([each.predict(SPACE.grid(40)).width.mean() for each in made]) / planned.width)
@@ -148,27 +156,29 @@ def test_a_plan_for_a_posterior_that_is_too_certain_is_honest():
 
 
 def test_seconds_are_those_of_the_training_runs():
-    planned = plan(BELIEF, budget=5000, seed=0)
+    planned = planned_for(budget=5000)
     assert planned.seconds == pytest.approx(planned.budget * 0.001)
 
     class Timeless(Waves):
         seconds_per_run = math.nan
 
-    unknown = plan(Timeless(0.02), budget=5000, seed=0)
+    unknown = plan(Timeless(0.02), budget=1000, normaliser="constant", seed=0)
     assert math.isnan(unknown.seconds)
     assert unknown.content()["seconds"] is None
     assert " s)" not in str(unknown)
 
 
 def test_a_plan_is_a_sentence():
-    planned = plan(BELIEF, budget=5000, seed=0)
-    text = str(planned)
+    planned = planned_for(budget=5000)
+    text = planned.sentence
     assert text.startswith(f"observe {planned.points} uniform points with {planned.runs} runs each ({planned.budget:,}")
     assert "about 5 s) and calibrate with rank 1; expect intervals of mean width" in text
     assert text.endswith("that cover 90 % of parameters with confidence 95 %")
-    assert str(plan(BELIEF, budget=5000, confidence=None, seed=0)).endswith("that cover 90 % of parameters on average")
+    marginal = planned_for(budget=10_000, confidence=None).sentence
+    assert marginal.endswith("that cover 90 % of parameters on average")
     assert repr(planned) == f"<Plan: {text}>"
-    assert planned._repr_html_() == f"<p>{text}.</p>"
+    assert planned._repr_html_().startswith(f"<p>{text}.</p>")
+    assert "<caption>What this budget and larger ones buy" in planned._repr_html_()
     assert planned.content()["sentence"] == text
 
 
@@ -214,9 +224,9 @@ def test_what_cannot_be_planned_is_refused(asked, message):
 
 
 def test_a_width_that_no_calibration_reaches_is_refused_with_what_is_possible():
-    possible = r"no calibration of this posterior gives a mean width of 0\.01: even .* give 0\.0[2-9]"
+    possible = r"no calibration of this posterior gives a mean width of 0\.0001: even .* give 0\.0[2-9]"
     with pytest.raises(st.InputError, match=possible):
-        plan(Waves(0.02), width=0.01, seed=0)
+        plan(BELIEF, width=0.0001, confidence=None, normaliser="predictive", seed=0)
 
 
 def test_what_is_no_posterior_is_refused():
@@ -229,7 +239,7 @@ def test_a_posterior_whose_learner_cannot_be_fitted_again_is_taken_to_err_as_is_
     observations = drawn_observations(lambda theta: 0.5 + 0 * theta[:, 0], SPACE.uniform(50, seed=1), 20, rng)
     fixed = Candidates((lambda theta: np.full(len(theta), 0.5),), np.ones(1), Training(observations))
     assert error_scale(fixed, 0) == 1.1
-    assert 0 < plan(fixed, width=0.3, seed=0).width <= 0.3
+    assert 0 < plan(fixed, width=0.3, normaliser="predictive", seed=0).width <= 0.3
 
 
 def test_what_goes_wrong_in_fitting_again_is_reported():
@@ -262,3 +272,28 @@ def test_golden_section_finds_the_least_of_a_valley():
         found = _least_by_golden_section(lambda n, least=least: abs(math.log(n / least)), low, high)
         assert low <= found <= high
         assert found == pytest.approx(least, rel=0.05, abs=1)
+
+
+def test_a_plan_shows_what_more_runs_would_buy_as_a_table_and_keeps_it():
+    made = planned_for(budget=5000)
+    assert [round(each.budget / made.budget) for each in made.more] == [4, 16][: len(made.more)]
+    assert made.more
+    assert all(each.width < made.width for each in made.more)
+    sentence, header, own, first, *_ = str(made).splitlines()
+    assert sentence == made.sentence
+    assert header.split() == ["budget", "mean", "width", "time"]
+    assert own.split() == [f"{made.budget:,}", "runs", f"{made.width:.3g}", "5", "s"]
+    assert first.split()[:3] == [f"{made.more[0].budget:,}", "runs", f"{made.more[0].width:.3g}"]
+    content = made.content()
+    assert content["more"][0]["width"] == made.more[0].width
+    again = Plan.from_content(content)
+    assert again.timeless().content() == made.timeless().content()
+    assert "not known" in str(made.timeless())
+    assert made.timeless().at_pace(0.001).seconds == pytest.approx(made.seconds)
+
+
+def test_a_resized_plan_offers_only_what_is_more_and_narrower():
+    made = planned_for(budget=5000)
+    larger = resized(made, BELIEF, 2 * made.points, 8 * made.runs, seed=0)
+    assert all(each.budget > larger.budget and each.width < larger.width for each in larger.more)
+    assert len(larger.more) < len(made.more)

@@ -27,7 +27,7 @@ def counted(parameters: int, points: int, relevant: int | None = None, undecided
         (counted(20, 1000, relevant=1), "SVIGP", "1,000 points, 1 parameter that matters; with up to 4"),
         (counted(20, 150), "SVIGP", "150 points, 20 parameters that matter; a network needs at least 200 points"),
         (counted(8, 1280), "LaplaceNet", "1,280 points, 8 parameters that matter; with 8 or more networks are"),
-        (counted(6, 100_000), "LaplaceNet", "100,000 points, 6 parameters that matter; with so many points networks"),
+        (counted(6, 100_000), "LaplaceNet", "100,000 points, 6 parameters that matter; with this many points networks"),
     ],
     ids=["few parameters", "one that matters", "few points", "many parameters", "many points"],
 )
@@ -52,19 +52,42 @@ def test_between_them_held_out_counts_decide(
     process: float, network: float, recipe: st.Learner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = {"the Gaussian process": process, "the network": network}
-    monkeypatch.setattr(default, "_held_out_scores", lambda recipes, *_: {name: scores[name] for name in recipes})
+    monkeypatch.setattr(default, "_held_out_scores", lambda ways, *_: {name: scores[name] for name in ways})
     found, reason = _chosen(counted(5, 300), 1, SILENT)
     assert found == recipe
     assert reason.endswith(
-        f"{max(scores, key=scores.__getitem__)} predicts held-out counts better, by 0.5 nats a point"
+        f"{max(scores, key=scores.__getitem__)} predicts held-out counts better, by 0.5 in log score a point"
     )
 
 
-def test_the_better_of_two_recipes_predicts_held_out_counts_better() -> None:
-    good = st.SVIGP(inducing=30)
-    rough = st.SVIGP(inducing=30, inputs="linear", length_scales=0.02, variance=1.0)  # sees no further than a point
-    scores = default._held_out_scores({"good": good, "rough": rough}, counted(2, 200), 1, SILENT)
-    assert scores["good"] > scores["rough"] + 1.0
+def test_the_better_of_two_ways_predicts_held_out_counts_better() -> None:
+    observations, hid = counted(2, 200), []
+
+    def exactly(seen: st.Observations, hidden: np.ndarray, *_: object) -> np.ndarray:
+        hid.append(hidden)
+        return 1.0 - 0.9 * seen.theta[hidden, 0]
+
+    def by_half(seen: st.Observations, hidden: np.ndarray, *_: object) -> np.ndarray:
+        hid.append(hidden)
+        return np.full(hidden.sum(), 0.5)
+
+    scores = default._held_out_scores({"exactly": exactly, "by half": by_half}, observations, 1, SILENT)
+    assert scores["exactly"] > scores["by half"] + 1.0
+    assert hid[0].sum() == 20
+    assert np.array_equal(*hid)  # both are judged by the same counts
+
+
+@pytest.mark.parametrize("way", [default._by_process, default._by_network])
+def test_hidden_counts_teach_nothing_and_the_others_do(way: default.HeldOutMean) -> None:
+    """Other counts in the hidden rows change no bit of what is said there, and what is said is near f."""
+    seen = counted(2, 400)
+    hidden = np.arange(400) % 10 == 0
+    altered = np.where(hidden, 20 - seen.satisfied, seen.satisfied)
+    other = st.Observations(seen.points, altered, 0, 20, relevant=seen.relevant)
+    one, two = (way(each, hidden, 1, SILENT) for each in (seen, other))
+    assert np.array_equal(one, two)
+    f = 1.0 - 0.9 * seen.theta[hidden, 0]
+    assert np.sqrt(np.mean((one - f) ** 2)) < 0.05
 
 
 @pytest.mark.slow

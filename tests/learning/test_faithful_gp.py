@@ -309,7 +309,7 @@ def test_a_forecast_grows_with_the_epochs() -> None:
     ("values", "interrupted", "verdict"),
     [
         (np.full(100, -50.0), False, "converged"),
-        (np.linspace(-900.0, -50.0, 100), False, "the ELBO still rose by 85.9 nats in the last tenth of the epochs"),
+        (np.linspace(-900.0, -50.0, 100), False, "the ELBO still rose by 85.9 in the last tenth of the epochs"),
         (np.linspace(-50.0, -900.0, 100), False, "lower learning_rate"),
         (np.full(19, -50.0), False, "too few to tell"),
         (np.full(40, -50.0), True, "interrupted after 40 of 100 epochs"),

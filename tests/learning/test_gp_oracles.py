@@ -54,6 +54,7 @@ def integrated(k: list[int], m: list[int], kernel: str) -> tuple[float, FloatArr
 CASES = [([3, 15], [20, 20]), ([0, 4], [10, 10]), ([1, 0], [1, 1]), ([2, 9, 5], [12, 12, 6])]
 
 
+@pytest.mark.filterwarnings("ignore:.*next to nothing")
 @pytest.mark.parametrize(("k", "m"), CASES)
 @pytest.mark.parametrize("kernel", ["matern", "rbf"])
 def test_expectation_propagation_agrees_with_the_integral(k: list[int], m: list[int], kernel: Any) -> None:
@@ -66,6 +67,7 @@ def test_expectation_propagation_agrees_with_the_integral(k: list[int], m: list[
     assert abs(posterior.record.values[-1] - evidence) < 0.02
 
 
+@pytest.mark.filterwarnings("ignore:.*next to nothing")
 @pytest.mark.parametrize(("k", "m"), CASES)
 def test_the_elbo_is_below_the_evidence_and_near_it(k: list[int], m: list[int]) -> None:
     evidence, mean, deviation = integrated(k, m, "matern")

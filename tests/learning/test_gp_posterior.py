@@ -12,7 +12,7 @@ from processes import DECADES, observed, wave
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Posterior
-from sateen.core.space import Range, Space
+from sateen.core.space import Points, Range, Space
 from sateen.files.container import write_container
 from sateen.learning.gp.posterior import GPPosterior
 from sateen.learning.gp.recipes import EPGP, SVIGP
@@ -87,6 +87,7 @@ def degenerate():
     }
 
 
+@pytest.mark.filterwarnings("ignore:.*next to nothing")
 @pytest.mark.parametrize("name", list(degenerate()))
 @pytest.mark.parametrize("recipe", [EPGP(), SVIGP(), SVIGP(link="logit"), SVIGP(batch=7)], ids=named)
 def test_degenerate_data_give_a_posterior_all_the_same(recipe, name):
@@ -269,10 +270,22 @@ def test_words_and_arrays_bring_a_posterior_back(recipe):
     assert again.kl() == posterior.kl()
 
 
+def without_scales(obs):
+    """The same, in a space that declares no scale, so that the counts choose one."""
+    space = Space({name: (range_.low, range_.high) for name, range_ in obs.space.ranges.items()})
+    return Observations(Points(obs.theta, space, obs.points.design), obs.satisfied, obs.undecided, obs.trials)
+
+
+@pytest.mark.parametrize("recipe", BOTH)
+def test_a_declared_scale_is_no_look_at_the_data(recipe):
+    posterior = recipe(**{**GIVEN, "inputs": "auto"}).fit(observed(60), seed=1)
+    assert posterior.kl() > 0
+
+
 @pytest.mark.parametrize("recipe", BOTH)
 def test_a_prior_that_saw_the_data_has_no_kl(recipe):
     for settings in ({}, {**GIVEN, "inputs": "auto"}, {"length_scales": 0.7, "inputs": "log"}):
-        posterior = recipe(**settings).fit(observed(60), seed=1)
+        posterior = recipe(**settings).fit(without_scales(observed(60)), seed=1)
         with pytest.raises(InputError, match=r"split=0\.3, or give it length_scales, variance and inputs"):
             posterior.kl()
         assert len(posterior.unseen_by_prior) == 0

@@ -209,7 +209,7 @@ def moments(posterior: LaplacePosterior, x: FloatArray) -> tuple[FloatArray, Flo
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_band_is_normal_on_the_arcsine_scale_around_the_plug_in_mean(nets: int, level: float) -> None:
     """Its variance: the mean of the networks' own, theirs among each other, and the misfit."""
-    whole = fitted()
+    whole = replace(fitted(), floor=0.0)
     posterior = replace(whole, weights=whole.weights[:nets], factors=whole.factors[:nets])
     f, phi, variance = moments(posterior, 2 * (GRID.theta - 0.01) / 0.99 - 1)
     mean = f.mean(axis=0)  # of the networks as they are; nothing is integrated
@@ -247,7 +247,7 @@ def test_where_networks_saturate_the_mean_is_theirs_and_the_band_reaches_the_end
 
 
 def test_draws_are_networks_moved_by_the_factor_and_by_one_misfit_for_all_points() -> None:
-    whole = fitted()
+    whole = replace(fitted(), floor=0.0)
     posterior = replace(whole, weights=whole.weights[:1], factors=0.3 * whole.factors[:1], misfit=4e-4)
     _, phi, variance = moments(posterior, posterior.inputs.unit(GRID.theta))
     found = np.arcsin(np.sqrt(posterior.sample(GRID, 6000, seed=2)))
@@ -345,7 +345,7 @@ def with_gain(gain: float) -> Belief:
     ("done", "gains", "verdict"),
     [
         (2, (0.1, 15.0), "converged"),
-        (2, (0.1, 15.1), "the log-posterior of a network could still rise by about 15.1 nats, with 10 directions"),
+        (2, (0.1, 15.1), "the log-posterior of a network could still rise by about 15.1, with 10 directions"),
         (1, (0.1,), "interrupted with 1 of 2 networks trained: fit again, with a checkpoint"),
         (0, (99.0,), "interrupted with 0 of 2 networks trained: fit again, with a checkpoint"),
     ],
@@ -408,7 +408,7 @@ def test_there_is_no_prior_that_has_not_seen_the_data() -> None:
     with pytest.raises(InputError) as caught:
         fitted().kl()
     said = str(caught.value)
-    assert said.startswith("laplace-net believes in networks made linear where the data led them, so no prior for kl()")
+    assert said.startswith("laplace-net is linear around networks fitted to the data, so it has no prior for kl()")
     assert "bound_error(method='betting')" in said
     assert len(fitted().unseen_by_prior) == 0
 
@@ -422,7 +422,7 @@ def test_batches_are_larger_where_points_are_many(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(laplace_net.Batches, "of", noticed)
     replace(QUICK, batch=None).fit(SEEN, seed=3)
-    monkeypatch.setattr(laplace_net, "_MANY_POINTS", 20)
+    monkeypatch.setattr(laplace_net, "MANY_POINTS", 20)
     replace(QUICK, batch=None).fit(SEEN, seed=3)
     QUICK.fit(SEEN, seed=3)
     assert asked == [256, 512, 8]
@@ -453,7 +453,7 @@ def test_a_device_that_is_missing_stops_a_fit_but_no_prediction() -> None:
 def test_what_is_no_set_of_weights_is_refused(name: str) -> None:
     own = getattr(fitted(), name)
     for wrong in (own[:, :-1], own[None], np.full_like(own, np.inf)):
-        with pytest.raises(InputError, match="is of the shape"):
+        with pytest.raises(InputError, match="has the shape"):
             replace(fitted(), **{name: wrong})
 
 

@@ -236,7 +236,7 @@ def test_a_file_can_name_no_function_to_call(tmp_path: Path) -> None:
     kind, number, content, arrays = read_container(file)
     content["refit"] |= {"learner": "os:system", "settings": {"command": "true"}}
     write_container(file, kind, number, content, arrays)
-    with pytest.raises(st.InputError, match="os:system is no learner"):
+    with pytest.raises(st.InputError, match="os:system is not a learner"):
         st.load(file).predict({"beta": 0.5})
 
 
@@ -246,7 +246,7 @@ def test_a_setting_that_no_file_keeps_is_named(tmp_path: Path) -> None:
             self.kernel = object()
 
     posterior = st.learn(observed(LINE, 10, 5, 1), learner=Odd(), seed=1)
-    with pytest.raises(st.InputError, match="Odd: kernel is of type object, which no file keeps"):
+    with pytest.raises(st.InputError, match="Odd: kernel is of type object, which a file cannot hold"):
         posterior.save(tmp_path / "odd.safetensors")
     assert not list(tmp_path.iterdir())
 

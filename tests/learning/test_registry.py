@@ -83,9 +83,9 @@ def test_the_automatic_choice_has_a_name_and_no_settings(name: str) -> None:
         ("svi-gp", {"inducing": -3}, "svi-gp: inducing is a whole number from 1 up, not -3", "inducing"),
         ("svi-gp", {"kernel": "rfb"}, "svi-gp: kernel is 'matern' or 'rbf'", "kernel"),
         (f"{__name__}:Plain", {"widht": 3}, "did you mean width", "widht"),
-        (f"{__name__}:NoLearner", {}, "is no learner: a learner is a class with `fit`", ""),
-        (f"{__name__}:NAMES", {}, "is no learner", ""),
-        ("os:system", {"command": "true"}, "os:system is no learner", ""),
+        (f"{__name__}:NoLearner", {}, "is not a learner: a learner is a class with `fit`", ""),
+        (f"{__name__}:NAMES", {}, "is not a learner", ""),
+        ("os:system", {"command": "true"}, "os:system is not a learner", ""),
         (f"{__name__}:Absent", {}, "cannot be imported", ""),
         ("no_such_package:Learner", {}, "cannot be imported: No module named 'no_such_package'; install", ""),
     ],
@@ -143,7 +143,7 @@ def test_learners_by_name_load_nothing_heavy() -> None:
         "from sateen.learning.registry import LEARNERS, learner_name, make_learner\n"
         f"assert [learner_name(make_learner(name)) for name in {NAMES!r}]\n"
         "make_learner('default'), st.SVIGP(batch=3), st.SVIBNN.faithful(), st.LaplaceNet(nets=1), st.EPGP()\n"
-        "heavy = {'jax', 'optax', 'scipy', 'numba', 'matplotlib', 'safetensors', 'lark', 'msgspec'}\n"
+        "heavy = {'jax', 'optax', 'scipy', 'llvmlite', 'matplotlib', 'safetensors', 'lark', 'msgspec'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

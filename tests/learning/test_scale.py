@@ -21,19 +21,19 @@ def observed(space, latent, points=150, relevant=None):
     return Observations(drawn, counts, 0, 50, relevant=relevant)
 
 
-DECADES = Space(k=Range(0.001, 1.0, scale="log"))
+DECADES = Space(k=(0.001, 1.0))
 
 
 def test_a_function_of_the_logarithm_gets_log_inputs():
     inputs, notes, _ = choose_inputs(observed(DECADES, lambda k: np.sin(3 * np.log10(k))), "auto", 1)
     assert inputs.scales == ("log",)
-    assert "log scale, whose evidence is" in notes[0]
+    assert "log scale, whose log evidence is" in notes[0]
 
 
 def test_a_function_that_is_smooth_only_linearly_gets_linear_inputs():
     inputs, notes, _ = choose_inputs(observed(Space(k=(0.001, 1.0)), lambda k: np.sin(30 * k), 300), "auto", 1)
     assert inputs.scales == ("linear",)
-    assert "linear scale, whose evidence is" in notes[0]
+    assert "linear scale, whose log evidence is" in notes[0]
 
 
 def test_where_nothing_tells_the_scales_apart_it_is_log():
@@ -43,10 +43,17 @@ def test_where_nothing_tells_the_scales_apart_it_is_log():
 
 
 def test_a_range_from_0_stays_linear_beside_a_log_one():
-    space = Space(k=Range(0.001, 1.0, scale="log"), c=(0.0, 1.0))
+    space = Space(k=(0.001, 1.0), c=(0.0, 1.0))
     inputs, notes, _ = choose_inputs(observed(space, lambda k, c: np.sin(3 * np.log10(k)) + c), "auto", 1)
     assert inputs.scales == ("log", "linear")
     assert "(but c linear" in notes[0]
+
+
+def test_a_declared_log_scale_stands_whatever_the_evidence_of_the_others():
+    space = Space(k=Range(0.001, 1.0, scale="log"), c=(0.001, 1.0))
+    inputs, notes, _ = choose_inputs(observed(space, lambda k, c: np.sin(20 * c) + 0 * k, 300), "auto", 1)
+    assert inputs.scales == ("log", "linear")
+    assert "(but k on a log scale, as declared)" in notes[0]
 
 
 def test_without_a_positive_range_nothing_is_compared():

@@ -207,7 +207,7 @@ def test_the_prior_is_centred_at_the_trained_network_where_the_guide_begins(monk
     alone = asked["net"][-1]
     (mean, log_deviation), (centre, spread, size), course, _ = asked["guide"]
     assert np.array_equal(centre, alone)
-    assert np.array_equal(posterior.centre, alone)
+    assert np.array_equal(posterior.centre, alone[None])
     assert np.allclose(spread, 1.5 / 3)
     assert size == 20
     assert np.array_equal(mean, alone)
@@ -233,7 +233,7 @@ def test_the_record_has_the_bound_of_each_batch_with_the_ways_of_the_counts(monk
     assert record.objective == "elbo"
     assert record.steps.tolist() == list(range(1, 43))
     x = posterior.inputs.unit(SEEN.theta)
-    f = ndtr(silu_output(posterior.net, posterior.centre[None], x)[0])
+    f = ndtr(silu_output(posterior.net, posterior.centre, x)[0])
     logs = SEEN.satisfied * np.log(f) + (SEEN.trials - SEEN.satisfied) * np.log1p(-f)
     ways = binom.logpmf(SEEN.satisfied, SEEN.trials, f).sum() - logs.sum()
     with arithmetic("cpu", "float64"):
@@ -261,6 +261,7 @@ def test_the_faithful_recipe_is_that_of_the_paper() -> None:
     assert (recipe.width, recipe.activation, recipe.link) == (30, "leaky-relu", "logit")
     assert (recipe.pretraining, recipe.pretraining_rate, recipe.epochs, recipe.rate) == (500, 0.01, 2000, 0.001)
     assert (recipe.steps, recipe.batch, recipe.prior_scale, recipe.number_of_draws) == (None, 100, 1.0, 1000)
+    assert recipe.guides == 1
     assert (recipe.cooling, recipe.weight_decay, recipe.inputs) == (False, 0.0, "linear")
 
 
@@ -286,7 +287,7 @@ def test_the_draws_kept_are_of_the_belief() -> None:
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999])
 def test_bounds_are_quantiles_of_the_draws_that_were_kept(level: float) -> None:
     """The k-th of n from either end, k = ⌊(n + 1)(1 - level)/2⌋; a new f falls between with the level, or more."""
-    posterior = fitted()
+    posterior = replace(fitted(), floor=0.0)
     x = 2 * (GRID.theta - 0.01) / 0.99 - 1
     f = np.sort(ndtr(silu_output(posterior.net, posterior.draws, x)), axis=0)
     k = max(1, int(62 * (1 - level) / 2))
@@ -430,9 +431,9 @@ def test_the_checkpoint_of_another_recipe_is_refused_but_not_of_another_device(
     ("values", "done", "verdict"),
     [
         (np.full(100, -50.0), 100, "converged"),
-        (np.linspace(-900, -50, 100), 100, "the ELBO still rose by 215 nats in the last quarter: raise"),
+        (np.linspace(-900, -50, 100), 100, "the ELBO still rose by 215 in the last quarter: raise"),
         (np.linspace(-57, -50, 100), 100, "converged"),  # 1.8 nats
-        (np.linspace(-59, -50, 100), 100, "the ELBO still rose by 2.27 nats"),
+        (np.linspace(-59, -50, 100), 100, "the ELBO still rose by 2.27 in"),
         (np.full(19, -50.0), 100, "100 steps are too few to tell whether the ELBO has settled: raise steps"),
         (np.full(40, -50.0), 40, "interrupted after 40 of 100 steps"),
     ],
@@ -463,7 +464,7 @@ def test_a_fit_whose_bound_still_rises_says_so() -> None:
     record = replace(LONG, rate=1e-4, cooling=False).fit(SEEN, seed=3).record
     assert record.values[-25:].mean() < settled() - 5
     assert record.verdict.startswith("the ELBO still rose by")
-    assert record.verdict.endswith("nats in the last quarter: raise steps")
+    assert record.verdict.endswith(" in the last quarter: raise steps")
     assert not record.converged
 
 
@@ -490,7 +491,7 @@ def test_a_device_that_is_missing_stops_a_fit_but_no_prediction() -> None:
 def test_what_is_no_set_of_weights_is_refused(name: str) -> None:
     own = getattr(fitted(), name)
     for wrong in (own[..., :-1], own[None], np.full_like(own, np.nan)):
-        with pytest.raises(InputError, match=f"{name} is no set of weights of Net"):
+        with pytest.raises(InputError, match=f"{name} is not a set of weights of Net"):
             replace(fitted(), **{name: wrong})
 
 
@@ -552,3 +553,67 @@ def test_an_unscaled_likelihood_counts_the_prior_once_for_every_batch():
     few = [replace(recipe, batch=8, scale_likelihood=how).fit(seen, seed=3) for how in (True, False)]
     narrow, wide = (posterior.predict(GRID).width.mean() for posterior in few)
     assert wide > 1.5 * narrow
+
+
+# A mixture of guides.
+
+
+@cache
+def mixed() -> BNNPosterior:
+    return replace(QUICK, guides=3, draws=600).fit(SEEN, seed=3)
+
+
+def test_the_first_guide_of_a_mixture_is_that_of_a_fit_with_one() -> None:
+    posterior = mixed()
+    assert posterior.mean.shape == (3, posterior.net.size)
+    assert posterior.mean[0].tobytes() == fitted().mean.tobytes()
+    assert np.abs(np.diff(posterior.mean, axis=0)).min(axis=1).max() > 0
+    assert len(posterior.record.values) == len(fitted().record.values)
+
+
+def test_the_draws_of_a_mixture_come_from_its_guides_in_equal_parts() -> None:
+    posterior = mixed()
+    for place in range(3):
+        standard = (posterior.draws[place::3].astype(float) - posterior.mean[place]) / posterior.spread[place]
+        assert kstest(standard.ravel(), "norm").pvalue > LEVEL
+    one = replace(posterior, mean=posterior.mean[:1], spread=posterior.spread[:1], centre=posterior.centre[:1])
+    parts = [
+        replace(one, mean=m[None], spread=s[None]).kl() for m, s in zip(posterior.mean, posterior.spread, strict=True)
+    ]
+    assert posterior.kl() == pytest.approx(np.mean(parts))
+
+
+def test_new_draws_of_a_mixture_have_the_law_of_those_that_are_kept() -> None:
+    kept = replace(mixed(), floor=0.0)
+    found = kept.sample(GRID, 4000, seed=6)
+    x = kept.inputs.unit(GRID.theta)
+    rng = np.random.default_rng(8)
+    which = rng.integers(3, size=4000)
+    weights = kept.mean[which] + kept.spread[which] * rng.standard_normal((4000, kept.net.size))
+    wanted = ndtr(silu_output(kept.net, weights, x))
+    for column in (0, 4, 8):
+        assert ks_2samp(found[:, column], wanted[:, column]).pvalue > LEVEL
+
+
+def test_a_mixture_is_read_back_from_its_file(tmp_path: Path) -> None:
+    mixed().save(tmp_path / "mixed.safetensors")
+    assert_same(st.load(tmp_path / "mixed.safetensors"), mixed())
+
+
+def test_many_points_get_a_mixture_and_larger_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(svi_bnn, "MANY_POINTS", 20)
+    monkeypatch.setattr(svi_bnn, "BATCH_OF_MANY", 8)
+    assert_same(replace(QUICK, batch=None).fit(SEEN, seed=3), replace(QUICK, batch=8, guides=4).fit(SEEN, seed=3))
+
+
+@pytest.mark.parametrize("patience", [80, 130])  # in the second network, and in its guide
+def test_ctrl_c_leaves_the_guides_that_were_found_and_a_checkpoint_goes_on(
+    patience: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_training, "_BLOCK_SECONDS", 0.0)
+    file, recipe = tmp_path / "half.safetensors", replace(QUICK, guides=3, draws=600)
+    stopped = recipe.fit(SEEN, seed=3, progress=Watcher(patience), checkpoint=file)
+    assert stopped.record.interrupted
+    assert stopped.record.verdict.startswith("interrupted after 42 of 126 steps")
+    assert stopped.mean.tobytes() == fitted().mean.tobytes()
+    assert_same(recipe.fit(SEEN, seed=3, checkpoint=file), mixed())

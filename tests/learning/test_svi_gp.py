@@ -241,7 +241,7 @@ def test_joint_learning_takes_in_every_row(monkeypatch):
     obs = observed(200)
     subset, joint = (SVIGP(hyperparameters=how).fit(obs, seed=1) for how in ("subset", "joint"))
     assert "the kernel was learned from 50 of 200 points" in subset.record.notes
-    assert len(joint.record.notes) == 1
+    assert not any("was learned from" in note for note in joint.record.notes)
     assert joint.record.values[-1] >= subset.record.values[-1]
     monkeypatch.setattr(svi_gp, "_JOINT", 1e5)
     with pytest.raises(InputError, match=r"hyperparameters='joint' needs 0\.0008 GB for 200 points and 100 inducing"):

@@ -41,6 +41,9 @@ class Score:
     Of the `points`, `undecided` have undecided runs. There the frequency is a range, not a guess: the error is the
     distance from it, the intervals of its two ends are joined, and the log score is of the event that the count lies
     in it. `left_out` further points have no run and count nowhere.
+
+    Without any runs the truth is the frequency: `rmse` is `rmse_truth`, the shares are `coverage`, `smc_width` is 0,
+    and `log_score` None.
     """
 
     points: int
@@ -50,7 +53,7 @@ class Score:
     wilson_accuracy: float
     uncertainty: float
     smc_width: float
-    log_score: float
+    log_score: float | None
     rmse_truth: float | None = None
     coverage: float | None = None
     coverage_slack: float | None = None
@@ -72,6 +75,9 @@ class Score:
         return "; ".join(parts)
 
     def _rows(self) -> list[tuple[str, str]]:
+        if self.log_score is None:
+            rows = [("mean width of the intervals", f"{self.uncertainty:.4f}")]
+            return [*rows, *self._rows_of_the_truth()]
         rows = [
             ("error against frequencies (RMSE)", f"{self.rmse:.5f}"),
             ("accuracy", _share(self.accuracy)),
@@ -80,6 +86,10 @@ class Score:
             ("mean width of those of the runs", f"{self.smc_width:.4f}"),
             ("log score", f"{self.log_score:.4f}"),
         ]
+        return [*rows, *self._rows_of_the_truth()]
+
+    def _rows_of_the_truth(self) -> list[tuple[str, str]]:
+        rows = []
         if self.rmse_truth is not None:
             rows.append(("error against the truth (RMSE)", f"{self.rmse_truth:.5f}"))
         if self.coverage is not None:
@@ -89,11 +99,13 @@ class Score:
         return rows
 
 
-def score(prediction: Prediction, observations: Observations, truth: npt.ArrayLike | None = None) -> Score:
+def score(
+    prediction: Prediction, observations: Observations | None = None, truth: npt.ArrayLike | None = None
+) -> Score:
     """How good a prediction is, judged by observations at the same points and, if it is known, by the true probability.
 
-    `truth` has a probability for each point, such as `st.exact` gives. Observations that the prediction was learned
-    from flatter it: take others.
+    `truth` has a probability for each point, such as `st.exact` gives; then the observations may be left out.
+    Observations that the prediction was learned from flatter it: take others.
 
     >>> from sateen.core.prediction import Claim
     >>> from sateen.core.space import Space
@@ -112,6 +124,8 @@ def score(prediction: Prediction, observations: Observations, truth: npt.ArrayLi
       coverage of the truth               50.0 %
       coverage with a slack of 0.0005     50.0 %
     """
+    if observations is None:
+        return _against_truth(prediction, truth)
     _check(prediction, observations)
     known = None if truth is None else _probabilities(truth, len(observations))
     used = observations.trials > 0
@@ -126,7 +140,7 @@ def score(prediction: Prediction, observations: Observations, truth: npt.ArrayLi
         np.where(lower < _AS_GOOD_AS_CERTAIN, 0.0, lower),
         np.where(upper > 1 - _AS_GOOD_AS_CERTAIN, 1.0, upper),
     )
-    missed = None if known is None else np.maximum(np.maximum(lower - known[used], known[used] - upper), 0.0)
+    missed = None if known is None else _missed(lower, upper, known[used])
     return Score(
         points=len(trials),
         level=prediction.level,
@@ -142,6 +156,35 @@ def score(prediction: Prediction, observations: Observations, truth: npt.ArrayLi
         undecided=int(np.count_nonzero(undecided)),
         left_out=int(np.count_nonzero(~used)),
     )
+
+
+def _against_truth(prediction: Prediction, truth: npt.ArrayLike | None) -> Score:
+    """How the prediction compares with the truth alone, which has no noise."""
+    if not isinstance(prediction, Prediction):
+        raise InputError(f"score takes a Prediction first, not {type(prediction).__name__}; see posterior.predict")
+    if truth is None:
+        raise InputError("score compares with observations, or with a truth, and neither is given")
+    known = _probabilities(truth, len(prediction))
+    missed = _missed(prediction.lower, prediction.upper, known)
+    error, covered = _root_mean_square(prediction.mean - known), float(np.mean(missed == 0))
+    return Score(
+        points=len(known),
+        level=prediction.level,
+        rmse=error,
+        accuracy=covered,
+        wilson_accuracy=covered,
+        uncertainty=float(np.mean(prediction.width)),
+        smc_width=0.0,
+        log_score=None,
+        rmse_truth=error,
+        coverage=covered,
+        coverage_slack=float(np.mean(missed <= _SLACK)),
+    )
+
+
+def _missed(lower: FloatArray, upper: FloatArray, known: FloatArray) -> FloatArray:
+    """By how much each interval misses the truth."""
+    return np.maximum(np.maximum(lower - known, known - upper), 0.0)
 
 
 def _root_mean_square(errors: FloatArray) -> float:

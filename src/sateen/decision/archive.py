@@ -41,7 +41,7 @@ _COUNTS: Final = ("trials", "satisfied", "undecided")
 
 
 class _Regions(TypedDict):
-    """What a file tells of regions, besides their predictor and claim."""
+    """What a file says of regions, besides their predictor and claim."""
 
     threshold: float
     side: Literal["above", "below"]
@@ -55,7 +55,7 @@ class _Regions(TypedDict):
 
 
 class _Known(TypedDict):
-    """What a file tells of a certificate, besides its predictor, its claims and its arrays."""
+    """What a file says of a certificate, besides its predictor, its claims and its arrays."""
 
     by: Literal["fresh", "cells"]
     evidence: Literal["fresh", "corners", "cells"]
@@ -186,24 +186,24 @@ def _evidence_parts(evidence: Evidence) -> tuple[dict[str, object], dict[str, Ar
 
 
 def _evidence(known: _Known, frozen: Frozen, arrays: Arrays) -> Evidence:
-    """The evidence that a file tells."""
+    """The evidence that a file describes."""
     space = frozen.regions.space
     signs = check_monotone(known["monotone"], space.names) if known["monotone"] else {}
     if known["evidence"] == "cells":
         return CellTest.from_parts(frozen, signs, known["cells"], arrays)
     looks, points = len(known["looks"]), len(arrays["theta"])
     if not (looks <= MOST_LOOKS and points):
-        raise InputError(f"it tells of {looks} looks at {points} points")
+        raise InputError(f"it records {looks} looks at {points} points")
     check_array("theta", arrays["theta"], (points, len(space)), np.float64)
     check_array("bet", arrays["bet"], (points,), np.float64)
     for name in _COUNTS:
         check_array(name, arrays[name], (looks, points), np.int64)
     draw, alpha, cap, error = known["draw"], known["alpha"], known["cap"], known["error"]
     if draw is None or alpha is None or cap is None or error is None or not 0.0 < error < 1.0:
-        raise InputError("it does not tell how its points were tested")
+        raise InputError("it does not say how its points were tested")
     fresh = known["evidence"] == "fresh"
     if fresh and known["plan"] is None:
-        raise InputError("it tells no plan of its test")
+        raise InputError("it has no plan of its test")
     allowed = known["plan"].flags if known["plan"] is not None else 0
     trial = Trial(frozen.tested, arrays["bet"], alpha, cap, frozen.mirrored, allowed, known["budget"])
     rows = zip(known["looks"], *(arrays[name] for name in _COUNTS), strict=True)

@@ -126,7 +126,7 @@ class Task:
         return self.error / (1 + (self.by == "fresh") + self.tolerance.worst + len(self.limits))
 
     def runs(self, probability: float, each: int) -> int:
-        """Runs for the value, if it is this, and for so many at each design that the claims need."""
+        """Runs for the value, if it is this, and for this many at each design that the claims need."""
         tests = (self.by == "fresh") + self.tolerance.worst
         value = value_runs(probability, HALF * self.gap, self.share)
         return value + tests * each * least_points(0, self.wrong, self.share, 0.5)

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from sateen.core.counts import read_only
+from sateen.core.display import pictured
 from sateen.core.errors import InputError
 from sateen.core.prediction import Claim
-from sateen.core.progress import SILENT, Progress, working
+from sateen.core.progress import USUAL, Progress, watcher, working
 from sateen.core.registry import call_provider
 from sateen.core.space import Space
 from sateen.core.text import html_table, plural
@@ -19,7 +20,8 @@ from sateen.core.types import FloatArray
 from sateen.decision.subdivision import Limits, Root, volumes
 from sateen.engine.enclosure import Enclosure
 from sateen.logic.formula import Formula
-from sateen.logic.parser import stl
+from sateen.logic.parser import formula_of
+from sateen.model.given import check_model
 from sateen.model.model import Model
 
 _CELLS: Final = 16  # halved at once
@@ -87,7 +89,7 @@ class BoundMap:
     def plot(self, ax: object = None) -> object:
         """Draw both bounds over one parameter, or over two as colours."""
         if len(self.space) not in (1, 2):
-            raise InputError(f"a picture shows one or two parameters, and here vary {len(self.space)}")
+            raise InputError(f"a picture shows one or two parameters, and here {len(self.space)} vary")
         return call_provider("plot bounds", self, ax=ax)
 
     def __len__(self) -> int:
@@ -103,7 +105,8 @@ class BoundMap:
             ends = [f"{a:.4g} to {b:.4g}" for a, b in zip(self.low[row], self.high[row], strict=True)]
             rows.append([*ends, f"{self.lower[row]:.6g}", f"{self.upper[row]:.6g}"])
         caption = f"{self.claim}; the {len(rows)} widest of {plural(len(self), 'cell')}"
-        return html_table(caption, (*self.space.names, "lower", "upper"), rows)
+        table = html_table(caption, (*self.space.names, "lower", "upper"), rows)
+        return pictured(self.plot, repr(self)[1:-1], table) if len(self.space) in (1, 2) else table
 
 
 def bounds(
@@ -115,7 +118,7 @@ def bounds(
     seconds: float | None = None,
     cells: int | None = None,
     max_states: int = 200_000,
-    progress: Progress = SILENT,
+    progress: Progress | None = USUAL,
 ) -> BoundMap:
     """Lower and upper bounds of f over a whole space, which hold at every θ: computed, not sampled.
 
@@ -136,9 +139,11 @@ def bounds(
     >>> bool(lower[0] <= 0.072067 <= upper[0])
     True
     """
+    progress = watcher(progress)
     if not 0.0 < width <= 1.0:
         raise InputError("{width} must lie in (0, 1]", argument="width", remedy="bounds of probabilities are 1 apart")
-    asked = stl(formula) if isinstance(formula, str) else formula
+    check_model(model)
+    asked = formula_of(formula)
     enclosure = Enclosure.of(model, asked, space, max_states=max_states)
     most = cells if cells is not None else (_MOST if seconds is None else None)
     root = Root.of(enclosure, None)

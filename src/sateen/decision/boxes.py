@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from sateen.core.errors import InputError
 from sateen.core.seeds import stream, stream_seed
+from sateen.core.sobol import sobol_cube
 from sateen.core.space import Range, Space
 from sateen.core.types import FloatArray
 
@@ -69,7 +70,7 @@ def largest_box(decided: Decided, space: Space, what: str, *, seed: int) -> Spac
         if not decided(space.points({}).theta).all():
             raise InputError(f"there is no box: the only point is not {what}", remedy=_MORE)
         return space
-    pool = _cube(len(space), _POOL, stream_seed(seed, "box", "pool"))
+    pool = sobol_cube(len(space), _POOL, np.random.default_rng(stream_seed(seed, "box", "pool")))
     good = free(pool)
     if not good.any():
         raise InputError(f"there is no box: none of {len(pool):,} points is {what}", remedy=_MORE)
@@ -212,18 +213,10 @@ def _pulled_in(box: Box) -> Box:
 def _looks(box: Box, rng: np.random.Generator, points: int = _FRESH) -> FloatArray:
     """Fresh points of the box, and its corners, unless they are too many."""
     low, high = box
-    unit = _cube(len(low), points, int(rng.integers(2**32)))
+    unit = sobol_cube(len(low), points, np.random.default_rng(int(rng.integers(2**32))))
     if len(low) <= _MOST_CORNERS:
         unit = np.concatenate([unit, np.array(list(product((0.0, 1.0), repeat=len(low))))])
     return low + unit * (high - low)
-
-
-def _cube(dimension: int, points: int, seed: int) -> FloatArray:
-    """A scrambled Sobol design in [0, 1]^d."""
-    from scipy.stats import qmc
-
-    cube: FloatArray = qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(points)
-    return cube
 
 
 def _wide(box: Box) -> bool:

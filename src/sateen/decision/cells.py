@@ -109,7 +109,7 @@ class _Search:
         self._push(*root.corners, np.array([_FIRST_SLOPE]))
 
     def end(self, target: float) -> str:
-        """Why the search ends, or nothing while it goes on."""
+        """Why the search ends, or nothing while it continues."""
         if self.counterexample is not None:
             return "a parameter of the box is surely on the other side"
         if self.undecided <= target or not self.heap:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 
+from sateen.core.display import paragraph
 from sateen.core.prediction import Claim
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.registry import call_provider
 from sateen.core.space import Space
 from sateen.core.text import percent, plural
@@ -88,7 +88,7 @@ class Certificate:
         replay: int = 50,
         all: bool = False,
         seed: int | None = None,
-        progress: Progress = SILENT,
+        progress: Progress | None = USUAL,
         *,
         choice: int | None = None,
     ) -> CheckResult:
@@ -100,6 +100,7 @@ class Certificate:
         checker's own. Of cells, every bound and the cover are recomputed always. Where the model is a Python function
         that the file does not hold, no run is made again, and the result says so.
         """
+        progress = watcher(progress)
         options = {"replay": replay, "all": all, "seed": seed, "progress": progress, "choice": choice}
         return cast("CheckResult", call_provider("check certificate", self, **options))
 
@@ -133,7 +134,7 @@ class Certificate:
         return f"<Certificate by {self.by}, {percent(round(self.volume, 4))} of the space: {verdict}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
+        return paragraph(str(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +177,5 @@ def versions() -> dict[str, str]:
 
     from sateen.core.version import VERSION
 
-    return {"sateen": VERSION, "numpy": np.__version__, "numba": version("numba"), "python": platform.python_version()}
+    libraries = {"numpy": np.__version__, "llvmlite": version("llvmlite")}
+    return {"sateen": VERSION, **libraries, "python": platform.python_version()}

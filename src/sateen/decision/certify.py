@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any, Final, Literal
 
 from sateen.core.errors import ExactError, InputError
 from sateen.core.posterior import training_of
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.space import Points, Space
 from sateen.core.text import shown
 from sateen.core.types import File
@@ -21,8 +20,9 @@ from sateen.decision.regions import Regions, checked_share
 from sateen.decision.rigour import cell_test
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
-from sateen.logic.parser import stl
+from sateen.logic.parser import formula_of
 from sateen.model.model import Model
+from sateen.pools.pool import Executing, with_pool
 from sateen.sampling.observe import MAX_EVENTS
 from sateen.sampling.source import Function
 
@@ -30,6 +30,7 @@ _UNDECIDED: Final = 0.05  # of the space, at which cells stop by default
 _MOST_SEED: Final = 2**63
 
 
+@with_pool
 def certify(
     regions: Regions,
     model: Model | Function,
@@ -48,9 +49,9 @@ def certify(
     seconds: float | None = None,
     cells: int | None = None,
     store: File | None = None,
-    executor: Executor | None = None,
+    executor: Executing | None = None,
     workers: int | None = None,
-    progress: Progress = SILENT,
+    progress: Progress | None = USUAL,
     max_events: int = MAX_EVENTS,
     max_time: float = math.inf,
     max_population: int | None = None,
@@ -65,17 +66,17 @@ def certify(
 
     The draw has no free seed, so that nobody can draw until it passes: its seed is a hash of the region, the question
     and the `attempt`. Attempt k on one region may err with probability δ/(k(k+1)), where δ = 1 - confidence, so all
-    attempts together err with probability δ at most. `seed` feeds only the forecast of the plan. Who tries several
-    regions, seeds or plans and shows the best has made as many attempts, and must say so by `attempt`.
+    attempts together err with probability δ at most. `seed` feeds only the forecast of the plan. If you try several
+    regions, seeds or plans and show the best, you have made that many attempts: say so with `attempt`.
 
     **by="cells"**, for finite chains: every θ of the certified cells is right, by rigorous bounds, until at most the
-    share `undecided` of the space (0.05) is left, or after so many `seconds` or `cells`. A `box` must be filled whole.
+    share `undecided` of the space (0.05) is left, or `seconds` or `cells` are used up. A `box` must be filled whole.
     `monotone={"k1": "+", "k2": "-"}` declares that f does not fall in k1 and does not rise in k2, which the claim then
     names as its assumption. With it, a model that cells cannot serve, or a black box, is tested at corners.
 
     `tolerance` η weakens the claim to f >= p - η, or f <= p + η, which saves most of the runs near the boundary.
     Undecided runs count against the claim. A posterior that has seen the runs, or was trained on another question, is
-    refused. With a `store`, the runs are kept as they are made, and a test that was stopped goes on.
+    refused. With a `store`, the runs are kept as they are made, and a test that was stopped resumes.
 
     >>> import numpy as np, sateen as st
     >>> space = st.Space(k=(0.0, 1.0))
@@ -88,11 +89,11 @@ def certify(
     >>> certificate.holds, certificate.claim.level >= 0.9
     (True, True)
     """
+    progress = watcher(progress)
     check_request(regions, wrong, confidence, seed, attempt, budget)
     if by not in ("fresh", "cells"):
         raise InputError(f"{{by}} is 'fresh' or 'cells', not {shown(by)}", argument="by")
-    if isinstance(formula, str):
-        formula = stl(formula)
+    formula = None if formula is None else formula_of(formula)
     asked = Asked.of(model, formula, max_events, max_time, max_population)
     if (training := training_of(regions.posterior)) is not None:
         asked.check_same(training.observations)
@@ -157,7 +158,7 @@ def plan_certificate(
 
     The margin z of the region, the number of points, the level and the cap of the test at each are chosen for the
     least expected runs, among tests that pass with a chance of 90 % and keep 90 % of the region. A `budget` that is
-    too small is refused, with the least that would do.
+    too small is refused, with the least that would suffice.
     """
     check_request(regions, wrong, confidence, seed, attempt, budget)
     error = attempt_error(confidence, attempt)

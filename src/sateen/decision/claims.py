@@ -80,7 +80,7 @@ class Claims:
         for name in ("regret", "worst"):
             mine |= look_seeds(stream_seed(task.seed, name), MOST_LOOKS)
         if mine & set(seen.seeds):
-            problem = f"the seed {task.seed} was used for the observations to begin with"
+            problem = f"the seed {task.seed} was used for the initial observations"
             raise InputError(problem, argument="seed", remedy="take another {seed}")
 
     def made(self) -> BestPoint:
@@ -262,7 +262,7 @@ class Claims:
         verdict = contests(self.posteriors, bets).test(task.wrong, task.share, self.left, seed, task.running)
         self._spend(verdict.runs)
         if not verdict.passed:
-            more = f"; a budget of about {self.runs + verdict.least:,} would do" if verdict.least else ""
+            more = f"; a budget of about {self.runs + verdict.least:,} would suffice" if verdict.least else ""
             self.notes.append(f"nothing is claimed of {where}: {verdict.words}{more}")
         return verdict.passed
 

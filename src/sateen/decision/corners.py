@@ -37,7 +37,7 @@ _VOLUME_POINTS: Final = 2**15
 
 
 def check_monotone(monotone: object, names: tuple[str, ...]) -> dict[str, str]:
-    """The declared directions in the order of the space; refused where a name is unknown or a direction is no sign."""
+    """The declared directions in order of the space; refused where a name is unknown or a direction is not a sign."""
     if not isinstance(monotone, Mapping) or not monotone:
         raise InputError("{monotone} maps names of parameters to '+' or '-'", argument="monotone")
     for name, sign in monotone.items():

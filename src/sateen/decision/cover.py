@@ -172,7 +172,7 @@ def _shape_faults(cover: CellCover, root: Root) -> list[str]:
     if not ((cover.corner_low >= 0) & (cover.corner_low < cover.corner_high) & (cover.corner_high <= 1)).all():
         return ["a cell leaves the box, or is empty"]
     if not (0.0 < cover.threshold < 1.0 and 0.0 <= cover.tolerance < 1.0):
-        return ["the threshold or the tolerance is no probability"]
+        return ["the threshold or the tolerance is not a probability"]
     return []
 
 

@@ -118,7 +118,7 @@ class Trial:
         return np.minimum(np.maximum(wanted, _FEWEST).astype(np.int64), self.cap - spent)
 
     def play(self, look: Looker) -> Outcome:
-        """Look after look until the trial ends; `look(k, runs)` makes so many runs at each point."""
+        """Look after look until the trial ends; `look(k, runs)` makes this many runs at each point."""
         count = len(self.bet)
         spent, successes = np.zeros(count, np.int64), np.zeros(count, np.int64)
         looks: list[Look] = []
@@ -186,7 +186,7 @@ def again(trial: Trial, looks: tuple[Look, ...]) -> Outcome:
 
     def kept(number: int, runs: IntArray) -> Look:
         if number >= len(looks):
-            raise InputError(f"the test goes on after look {number}, and no more are kept")
+            raise InputError(f"the test continues after look {number}, and no more looks are kept")
         if not np.array_equal(looks[number].trials, runs):
             row = int(np.argmax(looks[number].trials != runs)) if len(runs) == len(looks[number].trials) else 0
             raise InputError(f"look {number + 1} has other runs than the test asks for, first at point {row}")

@@ -11,7 +11,7 @@ with confidence 1 - δ,
 Flags depend on each other, since the trial ends when few points are open; the coins do not, and there are no more of
 them than flags: that is all the bound needs.
 
-So that nobody draws until it passes, the seed of the draw is no free choice. It is a hash of the frozen region, the
+So that nobody draws until it passes, the seed of the draw is not a free choice. It is a hash of the frozen region, the
 question and the number of the attempt, and attempt k has the error δ/(k(k+1)): these sum to δ over all attempts.
 """
 
@@ -39,6 +39,8 @@ from sateen.decision.evidence import MOST_LOOKS, Look, Outcome, Trial, bets
 from sateen.decision.regions import BoolArray, Regions
 from sateen.guarantee.guarantee import Guarantee
 from sateen.logic.formula import Formula
+from sateen.logic.parser import formula_of
+from sateen.model.given import check_model
 from sateen.model.model import Model
 from sateen.sampling.observe import MAX_EVENTS, observe
 from sateen.sampling.source import Function, name_of
@@ -66,12 +68,8 @@ class Asked:
         cls, model: Model | Function, formula: Formula | None, max_events: int, max_time: float, most: int | None
     ) -> Asked:
         """The question of a model, or of a black box, and a formula."""
-        if not isinstance(model, Model) and not callable(model):
-            problem = f"{{model}} is a Model or a callable, not a {type(model).__name__}"
-            raise InputError(problem, argument="model", remedy="st.Model.parse(text) reads one")
-        if formula is not None and not isinstance(formula, Formula):
-            problem = f"{{formula}} is a Formula, not a {type(formula).__name__}"
-            raise InputError(problem, argument="formula", remedy="st.stl(text) reads one")
+        check_model(model, or_callable=True)
+        formula = None if formula is None else formula_of(formula)
         if isinstance(model, Model) and formula is None:
             problem = "a model needs a {formula}; without one only black boxes that return bool can be asked"
             raise InputError(problem, argument="formula")
@@ -215,10 +213,10 @@ class Frozen:
         whose, how = (
             (f"the {regions.predictor.method} guarantee of {kind}", percent(regions.level))
             if isinstance(regions.predictor, Guarantee)
-            else (kind, f"z = {self.z:.4g}")
+            else (kind, f"by more than z = {self.z:.4g} standard deviations on the probit scale")
         )
         space = drawn_uniformly(regions.space).partition("(")[2]
-        where = f"the region where {whose} puts f {regions.side} {p}"
+        where = f"the region where {whose} puts the probability {regions.side} {p}"
         return f"drawn uniformly from {where} ({how}; {_share(volume)} of the space, {space}"
 
     @property
@@ -321,7 +319,7 @@ class FreshTest:
 
 
 def _check_box(box: object, space: Space) -> None:
-    """Refuse what is no box inside the space, on the same scales."""
+    """Refuse what is not a box inside the space, on the same scales."""
     if not isinstance(box, Space):
         problem = f"{{box}} is a Space, not a {type(box).__name__}"
         raise InputError(problem, argument="box", remedy="regions.box() finds one")

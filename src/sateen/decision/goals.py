@@ -110,7 +110,7 @@ class Optimum:
 
     With `within`, f is averaged over a box of tolerances around a point, for a design that is robust: a half-width for
     each parameter that is not exactly as designed. It is absolute for a range on a linear scale; on a log scale 0.1
-    means a factor of 1.1 either way. With `worst`, the least value in the box counts in the place of the mean.
+    means a factor of 1.1 either way. With `worst`, the least value in the box counts instead of the mean.
 
     >>> print(Optimum(regret=0.003))
     expected regret of the best point at most 0.003
@@ -156,7 +156,7 @@ Goal: TypeAlias = Threshold | Width | Error | Optimum
 
 
 def check_inside(value: object, argument: str, example: str) -> None:
-    """Refuse what is no number between 0 and 1."""
+    """Refuse what is not a number between 0 and 1."""
     number = finite(value)
     if number is None or not 0.0 < number < 1.0 or math.isnan(number):
         raise InputError(

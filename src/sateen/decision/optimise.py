@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any, Final, Unpack, get_args
 
 from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
 from sateen.core.prediction import Learner
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Space
 from sateen.core.text import finite, names_text, shown
@@ -21,8 +20,9 @@ from sateen.decision.optimum import Limit, OptimumStrategy, Sense
 from sateen.decision.refine import Caps, Running, run_search
 from sateen.decision.rounds import Question
 from sateen.logic.formula import Formula
-from sateen.logic.parser import stl
+from sateen.logic.parser import formula_of
 from sateen.model.model import Model
+from sateen.pools.pool import Executing, with_pool
 from sateen.sampling.source import Function
 
 __all__ = ["BestPoint", "ConstraintResult", "optimise"]
@@ -35,6 +35,7 @@ _FEWEST: Final = 4  # runs at a fresh design, at least
 _RESERVE: Final = 12  # runs at each of the fresh designs, kept for the regret
 
 
+@with_pool
 def optimise(
     model: Model | Function,
     formula: Formula | str | Mapping[str, Formula | str] | None,
@@ -54,9 +55,9 @@ def optimise(
     learner: Learner | None = None,
     start: Observations | Mapping[str, Observations] | tuple[int, int] | None = None,
     store: File | None = None,
-    executor: Executor | None = None,
+    executor: Executing | None = None,
     workers: int | None = None,
-    progress: Progress = SILENT,
+    progress: Progress | None = USUAL,
     **caps: Unpack[Caps],
 ) -> BestPoint:
     """Find the θ for which the formula is most probable, by at most `budget` runs, and claim what fresh runs show.
@@ -73,20 +74,21 @@ def optimise(
     regret where the budget does not suffice, or the tests do not show it; `reason` says so.
 
     Several properties are a dict of formulas, all decided on the same runs. `subject_to={"toxic": ("<=", 0.05)}`
-    constrains some; the one that is left is optimised, or the `objective`. With `within`, the best point bears
+    constrains some; the one that is left is optimised, or the `objective`. With `within`, the best point allows for
     tolerances: half-widths as for `Optimum`, and the mean over the box counts, for the constraints too. Designs whose
     box leaves the space are not considered. With `worst` the least value in the box counts (the largest, with
     `minimise`): `lower` is then claimed for all but a share `wrong` of the box, and `upper` bounds f at the point of
     the box that the posterior believes the worst. The regret is then how far the least value of other designs may be
     above `lower`: at most 2 `gap`.
 
-    With a `store`, what was stopped goes on when the same is run again, to the same result.
+    With a `store`, a search that was stopped resumes when the same is run again, with the same result.
 
     >>> chain = Model.parse("species A = 1, B = 0\\nA -> B @ mass_action(k)\\nB -> 0 @ mass_action(k)")
     >>> best = optimise(chain, "G[1, 1] B == 1", Space(k=(0.1, 4)), budget=100_000, gap=0.1, wrong=0.1, seed=1)
     >>> abs(best.theta["k"] - 1) < 0.5, best.regret  # k e^-k is largest at 1
     (True, 0.1)
     """
+    progress = watcher(progress)
     formulas, name, limits = _asked(formula, subject_to, objective)
     for value, argument in ((gap, "gap"), (wrong, "wrong"), (confidence, "confidence")):
         check_inside(value, argument, "0.01" if argument != "confidence" else "0.95")
@@ -185,12 +187,7 @@ def _asked(
 
 
 def _read(formula: object) -> Formula | None:
-    if formula is None or isinstance(formula, Formula):
-        return formula
-    if not isinstance(formula, str):
-        problem = f"{{formula}} is a Formula or text, not a {type(formula).__name__}"
-        raise InputError(problem, argument="formula", remedy="st.stl(text) reads one")
-    return stl(formula)
+    return None if formula is None else formula_of(formula)
 
 
 def _limit(name: str, given: Any) -> Limit:
@@ -215,7 +212,7 @@ def _tightened(limit: Limit, gap: float) -> Limit:
 
 
 def _start(given: object, formulas: Mapping[str, Formula | None]) -> Any:
-    """The observations to begin with by name, or what `refine` takes beside them."""
+    """The observations to begin with by name, or what `refine` takes besides them."""
     if isinstance(given, Observations):
         given = {next(iter(formulas)): given}
     if not isinstance(given, Mapping):

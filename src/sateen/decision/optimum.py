@@ -100,7 +100,7 @@ class OptimumStrategy:
         """The recommended θ, and the posterior mean there: of f, or of its mean or least value in the box.
 
         It has the largest posterior median of f among candidates, which a local search improves between them. With the
-        seed of a figure, it is the design whose regret the figure tells.
+        seed of a figure, it is the design whose regret the figure gives.
         """
         design = self.design(posteriors, seed=seed)[None]
         around = Points(self.tolerance.around(design), self.space)

@@ -120,7 +120,7 @@ def drawn_pool(interest: Interest, std: FloatArray, rng: np.random.Generator) ->
     weighted sum over the pool is an unbiased estimate of the sum over all candidates.
     """
     worth = interest.weight * (std**2 if interest.squared else 1.0)
-    if not 0.0 < float(worth.sum()) < np.inf:  # nothing matters any more, for all that doubles can tell
+    if not 0.0 < float(worth.sum()) < np.inf:  # nothing matters any more, as far as doubles can tell
         worth = std + np.finfo(np.float64).tiny
     chance = _chances(worth, _POOL)
     order = rng.permutation(len(chance))

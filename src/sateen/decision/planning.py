@@ -28,7 +28,7 @@ from sateen.decision.fresh import Frozen
 from sateen.decision.regions import BoolArray, Regions
 from sateen.guarantee.guarantee import Guarantee
 
-_MARGINS: Final = (2.5, 3.0, 3.5, 4.0)  # in standard deviations of g, beside that of the regions' own level
+_MARGINS: Final = (2.5, 3.0, 3.5, 4.0)  # in standard deviations of g, besides that of the regions' own level
 _KEPT: Final = 0.9  # of the region's volume, at least
 _LEVELS: Final = (0.3, 0.4, 0.5)  # alpha: half-sure tests at twice the points are cheaper
 _CAPS: Final = (1_000, 3_000, 10_000, 30_000, 100_000)
@@ -73,7 +73,7 @@ class CertificatePlan:
 
 
 def least_points(flags: int, wrong: float, error: float, alpha: float) -> int:
-    """With how many points at least the bound is at most `wrong` if so many are flagged.
+    """With how many points at least the bound is at most `wrong` if this many are flagged.
 
     >>> least_points(0, 0.01, 0.05, 0.5)
     598
@@ -115,7 +115,7 @@ def forecast(
         raise InputError(
             f"a {{budget}} of {plural(budget or 0, 'run')} is too small for this claim",
             argument="budget",
-            remedy=f"the least that would do is about {least:,}; or allow a larger {{wrong}} or {{tolerance}}",
+            remedy=f"the smallest that would suffice is about {least:,}; or allow a larger {{wrong}} or {{tolerance}}",
         )
     # Runs by chance: what it costs until it passes, if a failed test is made again.
     plan, _ = min(within, key=lambda each: each[0].runs / each[0].chance)

@@ -108,7 +108,7 @@ def _regions(book: _Book, certificate: Certificate) -> None:
     volumes = [(told.above, new.above), (told.below, new.below), (told.undecided, new.undecided)]
     volumes += [(told.errors[name], new.errors[name]) for name in new.errors]
     same = all(_near(*pair, 1e-6) for pair in volumes) and told.claim == new.claim
-    book.agree(same, "the volumes of the regions are as told", "the regions have other volumes or another claim")
+    book.agree(same, "the volumes of the regions are as stated", "the regions have other volumes or another claim")
 
 
 def _request(book: _Book, certificate: Certificate) -> None:
@@ -247,8 +247,8 @@ def _replay(
         wrong += int(np.count_nonzero(differ[rows]))
     missed = 1.0 - count / len(entries)
     share = f"an altered count would have been found with probability {percent(round(1.0 - missed, 4))}"
-    right = f"{count:,} of {len(entries):,} counts were made again and are as told ({share}{whose if missed else ''})"
-    book.agree(not wrong, right, f"{wrong:,} of {count:,} counts that were made again are not as told")
+    right = f"{count:,} of {len(entries):,} counts were made again and are as stated ({share}{whose if missed else ''})"
+    book.agree(not wrong, right, f"{wrong:,} of {count:,} counts that were made again are not as stated")
     return missed
 
 

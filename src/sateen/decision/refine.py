@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
+from sateen.core.display import pictured
 from sateen.core.errors import InputError
 from sateen.core.fingerprints import fingerprint
 from sateen.core.observations import QUESTION, Observations
 from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Learner
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import SILENT, USUAL, Progress, watcher
 from sateen.core.registry import call_provider
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Space
@@ -24,8 +24,9 @@ from sateen.decision.picks import Costs, candidates, figure_of, pick_round
 from sateen.decision.rounds import Outcome, Question, Round, Search, Strategy
 from sateen.learning.gp.recipes import SVIGP
 from sateen.logic.formula import Formula
-from sateen.logic.parser import stl
+from sateen.logic.parser import formula_of
 from sateen.model.model import Model
+from sateen.pools.pool import Executing, with_pool
 from sateen.sampling.notes import Notes
 from sateen.sampling.observe import ObserveOptions
 from sateen.sampling.source import Function
@@ -49,7 +50,7 @@ class Running:
     """How the runs of a search are made, kept and watched."""
 
     store: File | None = None
-    executor: Executor | None = None
+    executor: Executing | None = None
     workers: int | None = None
     progress: Progress = SILENT
     caps: Caps = field(default_factory=Caps)
@@ -105,9 +106,11 @@ class Refinement:
             for each in self.rounds
         )
         head = f"<tr><th>round</th><th>points</th><th>runs</th><th>{escape(self.goal.name)}</th></tr>"
-        return f"<table><caption>{escape(str(self))}</caption>{head}{rows}</table>"
+        table = f"<table><caption>{escape(str(self))}</caption>{head}{rows}</table>"
+        return pictured(self.plot, str(self), table, "Rounds")
 
 
+@with_pool
 def refine(
     model: Model | Function,
     formula: Formula | str | None,
@@ -120,9 +123,9 @@ def refine(
     start: Observations | tuple[int, int] | None = None,
     cost: Cost = "runs",
     store: File | None = None,
-    executor: Executor | None = None,
+    executor: Executing | None = None,
     workers: int | None = None,
-    progress: Progress = SILENT,
+    progress: Progress | None = USUAL,
     **caps: Unpack[Caps],
 ) -> Refinement:
     """Observe where it teaches most about the goal, in rounds, until it is reached or `budget` runs are made.
@@ -133,7 +136,7 @@ def refine(
     their draws.
 
     With `cost="time"` a round prefers points where runs are cheap: events are counted for a model, seconds measured for
-    a black box. By default every run costs the same. With a `store`, a search that was stopped at any moment goes on
+    a black box. By default every run costs the same. With a `store`, a search that was stopped at any moment resumes
     when the same is run again, to the same result. The other options are those of `observe`.
 
     >>> from sateen.model.model import Model
@@ -143,8 +146,8 @@ def refine(
     >>> refined.reached, refined.observations.points.design
     (True, 'active')
     """
-    if isinstance(formula, str):
-        formula = stl(formula)
+    progress = watcher(progress)
+    formula = None if formula is None else formula_of(formula)
     running = Running(store, executor, workers, progress, caps)
     question = Question(model, {"": formula}, space)
     strategy = _strategy(goal, question, costs_for(question, cost, seed, running))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -18,10 +17,11 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sateen.core.display import paragraph, pictured
 from sateen.core.errors import InputError
 from sateen.core.fingerprints import checksum, plain_json
 from sateen.core.observations import Observations
-from sateen.core.posterior import FullPosterior, complete
+from sateen.core.posterior import FullPosterior, complete, training_of
 from sateen.core.prediction import Claim, Prediction, Predictor, drawn_uniformly
 from sateen.core.registry import call_provider
 from sateen.core.seeds import stream_seed
@@ -52,7 +52,7 @@ def decide(
 ) -> Regions:
     """Where f is above a threshold and where below, by the bands of a posterior or of a guarantee.
 
-    Ask with `above=0.1` for the θ with f(θ) ≥ 0.1, or with `below=0.1` for those with f(θ) ≤ 0.1. Both sides are told
+    Ask with `above=0.1` for the θ with f(θ) ≥ 0.1, or with `below=0.1` for those with f(θ) ≤ 0.1. Both sides are shown
     either way; the one asked for is the one that `box`, `certify` and the claim's words are about. `level` is that of
     the bands of a posterior, 0.95 by default. The bands of a guarantee have the level of its calibration.
 
@@ -71,7 +71,7 @@ def decide(
     asked = {name: value for name, value in (("above", above), ("below", below)) if value is not None}
     if len(asked) != 1:
         many = "both {above} and {below} are" if asked else "neither {above} nor {below} is"
-        remedy = "give one of them: {above=0.1} asks for f ≥ 0.1, and {below=0.1} for f ≤ 0.1; each tells both sides"
+        remedy = "give one of them: {above=0.1} asks for f ≥ 0.1, and {below=0.1} for f ≤ 0.1; each shows both sides"
         raise InputError(f"{many} given", argument="above", remedy=remedy)
     ((name, value),) = asked.items()
     side: Side = "above" if name == "above" else "below"
@@ -178,7 +178,7 @@ class Regions:
     ) -> Axes:
         """Draw the sides: stretches over one parameter, a map over two, pairwise slices through `at` over more.
 
-        `at` is by default the middle of the space. `observations` are drawn as dots whose size tells the runs.
+        `at` is by default the middle of the space. `observations` are drawn as dots whose size shows the runs.
         """
         return call_provider("plot regions", self, ax=ax, observations=observations, at=at)
 
@@ -196,7 +196,7 @@ class Regions:
         return f"{whole}, {sides}{errors}, {bands}. {_capital(str(self.claim))}."
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>"
+        return pictured(self.plot, str(self)) if self.space.names else paragraph(str(self))
 
 
 def _predictor(given: object) -> FullPosterior | Guarantee:
@@ -271,9 +271,13 @@ def _claim(predictor: FullPosterior | Guarantee, threshold: float, level: float)
         # A point on the wrong side is one whose interval misses f, and of these there are at most 1 - level.
         own = predictor.claim
         by = f"the side of {p} on which a parameter is put is right (an undecided one is put on neither)"
-        return Claim("region", own.mode, level, own.measure, own.confidence, own.points, own.runs, by)
-    sides = f"at each parameter put above {p} the probability is at least {p}, and at each put below it is at most {p},"
-    return Claim("region", "credible", level, drawn_uniformly(predictor.space), by=sides)
+        return Claim(
+            "region", own.mode, level, own.measure, own.confidence, own.points, own.runs, by, None, own.assuming
+        )
+    sides = f"the probability is at least {p} at each parameter of the region above, and at most {p} at each one below,"
+    training = training_of(predictor)
+    assuming = training.observations.assumption if training else ""
+    return Claim("region", "credible", level, drawn_uniformly(predictor.space), by=sides, assuming=assuming)
 
 
 def _predictor_parts(predictor: FullPosterior | Guarantee) -> tuple[object, dict[str, Array]]:

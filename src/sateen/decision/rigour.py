@@ -28,7 +28,7 @@ _WITHIN: Final = "cells/"  # begins the name of every array of cells
 
 
 class _Told(TypedDict):
-    """What a file tells of cells, besides their arrays."""
+    """What a file says of cells, besides their arrays."""
 
     bounds_used: int
     reached: bool
@@ -102,7 +102,7 @@ class CellTest:
 
     @classmethod
     def from_parts(cls, frozen: Frozen, monotone: Mapping[str, str], content: object, arrays: Arrays) -> CellTest:
-        """The cells that a file tells."""
+        """The cells that a file describes."""
         told = converted(content, _Told)
         regions = frozen.regions
         count, dimension = len(arrays[_WITHIN + "status"]), len(regions.space)
@@ -112,7 +112,7 @@ class CellTest:
         check_array("status", arrays[_WITHIN + "status"], (count,), np.int8)
         theta = told["counterexample"]
         if theta is not None and len(theta) != dimension:
-            raise InputError("its counterexample is no point of the space")
+            raise InputError("its counterexample is not a point of the space")
         cover = CellCover(
             box=_whole(frozen),
             threshold=regions.threshold,
@@ -137,14 +137,14 @@ class CellTest:
     ) -> None:
         """Compute every bound again, and whether the cells fill what they say; an InputError says what does not."""
         if not isinstance(model, Model) or formula is None:
-            raise InputError("cells are computed from a model and a formula, which are not there")
+            raise InputError("cells are computed from a model and a formula, which are missing")
         enclosure = Enclosure.of(model, formula, self.frozen.regions.space)
         found = check_cover(enclosure, self.cover, progress=progress)
         for line in found.lines:
             agree(found.holds, line, line)
         target = 0.0 if self.frozen.box is not None else undecided
         reached = self.cover.counterexample is None and (target is None or self.cover.undecided <= target)
-        agree(self.cover.reached == reached, "the cells end as told", "the cells did not reach what they say")
+        agree(self.cover.reached == reached, "the cells end as stated", "the cells did not reach what they state")
 
 
 def cell_test(

@@ -5,8 +5,8 @@ before anything is tested, runs go where it is not known whether a design is bet
 its forecast, costs more than all runs so far.
 
 Before the value of the best point is measured, what counts as better is not known yet: then it is the posterior's value
-of the best design with most of the gap, in each round anew, and some runs go to that design itself. Of many designs the
-one that seems best seems better than it is, and its own runs correct that.
+of the best design with most of the gap, again in each round, and some runs go to that design itself. Of many designs
+the one that seems best seems better than it is, and its own runs correct that.
 """
 
 from __future__ import annotations

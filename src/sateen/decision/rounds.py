@@ -2,7 +2,7 @@
 
 A round is fixed by the seed, its number and what was observed before it, so a search that was stopped resumes to the
 same bits. What was decided is written to the store before it is used: the figure, and the points and runs of the next
-round. A resumed search reads these, and fits only where it goes on. The kernel, or whatever else a learner is slow to
+round. A resumed search reads these, and fits only where it continues. The kernel, or whatever else a learner is slow to
 learn, is learned again when the runs have grown by a factor.
 """
 
@@ -42,7 +42,7 @@ _LEAST_SHARE: Final = 0.08  # of the runs so far, that a round adds if the goal 
 _TREND: Final = 4  # rounds from which the next is forecast
 _FAR: Final = 50.0  # a goal is out of reach, in logarithms of runs
 _STALLED_FACTOR: Final = 4.0  # times the runs without ...
-_STALLED_GAIN: Final = 0.02  # ... so much of a gain is no progress
+_STALLED_GAIN: Final = 0.02  # ... a gain this small is not progress
 _MOST_ROUNDS: Final = 200
 
 
@@ -68,7 +68,7 @@ class Strategy(Protocol):
         """The figure in words."""
 
     def identity(self) -> object:
-        """All that its decisions depend on beside posteriors and seeds, as plain data."""
+        """All that its decisions depend on besides posteriors and seeds, as plain data."""
 
     def figure(self, posteriors: Mapping[str, FullPosterior], *, seed: int) -> float:
         """How far the goal is."""
@@ -182,7 +182,7 @@ class Search:
     def _add(self, points: Points, runs: object, number: int) -> None:
         seed = stream_seed(self.seed, "round", number)
         if any(seed in each.seeds for each in self.observations.values()):
-            problem = f"the seed {self.seed} was used for the observations to begin with"
+            problem = f"the seed {self.seed} was used for the initial observations"
             raise InputError(problem, argument="seed", remedy="take another {seed}")
         inner = _Forwarded(self.progress)
         try:
@@ -353,6 +353,6 @@ def _runs(observations: Observations) -> int:
 
 
 def _check_whole(posterior: FullPosterior) -> None:
-    """A fit that Ctrl-C ended early is no basis for decisions."""
+    """A fit that Ctrl-C ended early is not a basis for decisions."""
     if posterior.record.interrupted:
         raise KeyboardInterrupt

@@ -29,11 +29,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from sateen.core.counts import data_frame
+from sateen.core.display import pictured
 from sateen.core.errors import InputError
 from sateen.core.posterior import FullPosterior, complete, training_of
 from sateen.core.prediction import Claim, Posterior, drawn_uniformly
 from sateen.core.registry import call_provider
 from sateen.core.seeds import stream_seed
+from sateen.core.sobol import sobol_cube
 from sateen.core.space import Space
 from sateen.core.text import finite, html_table, percent, shown
 from sateen.core.threads import on_one_thread
@@ -47,7 +49,7 @@ Kind: TypeAlias = Literal["first", "total", "elasticity"]
 KINDS: Final[tuple[Kind, ...]] = ("first", "total", "elasticity")
 _DESIGNS: Final = 8  # independent designs, from whose differences the error of the integrals comes
 _FEWEST: Final = 64  # points of all designs
-_SLOPES: Final = 4  # of so many points of A, one has its derivatives taken
+_SLOPES: Final = 4  # of this many points of A, one has its derivatives taken
 _STEP: Final = 1.0 / 256.0  # of a range, to each side, for differences
 _FLAT: Final = 1e-15  # a variance of f below which f counts as constant
 _INDICES: Final = ("first", "total")
@@ -186,7 +188,8 @@ class Sensitivity:
 
     def _repr_html_(self) -> str:
         rows = [[name, *(self._text(kind, name, bare=True) for kind in KINDS)] for name in self.ranked]
-        return html_table(str(self.claim), ("parameter", "first order", "total", "elasticity"), rows)
+        table = html_table(str(self.claim), ("parameter", "first order", "total", "elasticity"), rows)
+        return pictured(self.plot, repr(self)[1:-1], table)
 
     def _triple(self, kind: Kind, name: str) -> tuple[float, float, float]:
         values: Mapping[str, float] = getattr(self, kind)
@@ -247,9 +250,7 @@ def _of_draws(
 
 def _design(dimension: int, size: int, seed: int) -> FloatArray:
     """A, B, then AB_i for each axis, then BA_i for each axis, in [0, 1]^d."""
-    from scipy.stats import qmc
-
-    both = qmc.Sobol(2 * dimension, rng=np.random.default_rng(seed)).random_base2((size - 1).bit_length())[:size]
+    both = sobol_cube(2 * dimension, size, np.random.default_rng(seed))
     a, b = both[:, :dimension], both[:, dimension:]
     parts = [a, b]
     for base, other in ((a, b), (b, a)):

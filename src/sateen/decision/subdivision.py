@@ -39,12 +39,12 @@ class Limits:
         return Limits(cells, seconds, time.monotonic())
 
     def over(self, used: int, volume: float) -> str:
-        """Which limit is reached after so many bounds, when the next cell has this volume; nothing if none is."""
+        """Which limit is reached after this many bounds, when the next cell has this volume; nothing if none is."""
         if self.cells is not None and used >= self.cells:
             return f"{plural(used, 'bound')} are computed"
         if self.seconds is not None and time.monotonic() - self.begin >= self.seconds:
             return f"{self.seconds:g} seconds are over"
-        return "cells are too small to be halved any more" if volume <= 2.0 ** (2 - MOST_HALVINGS) else ""
+        return "cells are too small to be halved any further" if volume <= 2.0 ** (2 - MOST_HALVINGS) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def volumes(low: FloatArray, high: FloatArray) -> FloatArray:
 class Lattice:
     """f at a lattice of Chebyshev's points, and between them by the polynomial through it: a guess without a posterior.
 
-    f is an analytic function of the rates, so few points tell much; `cosines` are the polynomial's coefficients.
+    f is an analytic function of the rates, so few points say much; `cosines` are the polynomial's coefficients.
     """
 
     root: Root
@@ -111,7 +111,7 @@ class Lattice:
 
     @staticmethod
     def of(enclosure: Enclosure, root: Root, most: int | None = None) -> Lattice:
-        """The lattice over a root, of at most so many points: one at least."""
+        """The lattice over a root, of at most this many points: one at least."""
         count = _LATTICE.get(len(root.relevant), 2)
         while most is not None and count > 1 and count ** len(root.relevant) > most:
             count -= 1

@@ -17,6 +17,7 @@ import numpy as np
 
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError, nearest
+from sateen.core.sobol import sobol_cube
 from sateen.core.space import Range, Space
 from sateen.core.text import names_text, number_text
 from sateen.core.types import FloatArray
@@ -117,10 +118,8 @@ def _offsets(half: FloatArray, worst: bool) -> FloatArray:
     moving = np.flatnonzero(half)
     if not len(moving):
         return np.zeros((1, len(half)))
-    from scipy.stats import qmc
-
-    sobol = qmc.Sobol(len(moving), rng=np.random.default_rng(_OFFSET_SEED))
-    inner = 2.0 * sobol.random(_INNER if worst else _OFFSETS) - 1.0
+    rng = np.random.default_rng(_OFFSET_SEED)
+    inner = 2.0 * sobol_cube(len(moving), _INNER if worst else _OFFSETS, rng) - 1.0
     if worst and len(moving) <= _CORNERS_UP_TO:
         inner = np.concatenate([np.array(list(product((-1.0, 1.0), repeat=len(moving)))), inner])
     elif worst:

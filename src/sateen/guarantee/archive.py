@@ -36,7 +36,7 @@ def guarantee_parts(guarantee: Guarantee) -> tuple[dict[str, object], dict[str, 
     """All that a file keeps of a guarantee: words, and arrays."""
     if guarantee.weighted is not None:
         raise InputError(
-            "this guarantee rests on a density, which is a function, and a file keeps no functions",
+            "this guarantee rests on a density, which is a function, and a file cannot hold functions",
             remedy="save the posterior and the held-out observations, and calibrate again",
         )
     parts: tuple[Content, Arrays] = call_provider("posterior parts", guarantee.posterior)  # type: ignore[assignment]

@@ -1,6 +1,6 @@
 """The conditions of a guarantee that the program checks, so that the user need not.
 
-Each refusal says what is wrong, why it matters, and what would do.
+Each refusal says what is wrong, why it matters, and what would work.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from sateen.core.errors import InputError, SateenError
 from sateen.core.observations import QUESTION, Observations
 from sateen.core.posterior import FullPosterior, complete, fit_learner, training_of
 from sateen.core.prediction import Learner, Posterior
+from sateen.core.space import Points
 from sateen.core.types import Array
 
 
@@ -48,14 +49,17 @@ def check_held_out(held_out: object, posterior: Posterior) -> None:
 
 def check_independent(observations: Observations, name: str) -> None:
     """Points that were drawn independently, and uniformly in the space: on nothing else does a guarantee rest."""
-    if not observations.points.iid:
-        raise InputError(
-            f"{name} has the design {observations.points.design!r}, and a guarantee rests on points that were "
-            "drawn independently",
-            argument="design",
-            remedy="observe space.uniform(n, seed=...); if these were drawn so elsewhere, say so: "
-            "st.Observations.from_counts(..., design='uniform')",
+    elsewhere = "if these were drawn so elsewhere, say so: st.Observations.from_counts(..., design='uniform')"
+    check_uniform(observations.points, name, f"observe space.uniform(n, seed=...); {elsewhere}")
+
+
+def check_uniform(points: Points, name: str, remedy: str) -> None:
+    """Refuse a design that is not one of independent draws."""
+    if not points.iid:
+        problem = (
+            f"{name} has the design {points.design!r}, and a guarantee rests on points that were drawn independently"
         )
+        raise InputError(problem, argument="design", remedy=remedy)
 
 
 def check_fresh(held_out: Observations, training: Observations) -> None:
@@ -74,11 +78,15 @@ def check_fresh(held_out: Observations, training: Observations) -> None:
             argument="held_out",
             remedy="observe it with another seed",
         )
-    # Without a parameter that varies, all points are the same.
-    if held_out.space.names and (seen := _among(held_out.theta, training.theta)).any():
+    check_new(held_out.points, training.theta, "{held_out}")
+
+
+def check_new(points: Points, training: Array, name: str) -> None:
+    """Refuse a point of the training; without a parameter that varies, all points are the same, and allowed."""
+    if points.space.names and (seen := _among(points.theta, training)).any():
         raise InputError(
-            f"row {int(np.argmax(seen))} of {{held_out}} is a point of the training, which the posterior has seen",
-            argument="held_out",
+            f"row {int(np.argmax(seen))} of {name} is a point of the training, which the posterior has seen",
+            argument=name.strip("{}"),
             remedy="draw new points, with a seed of their own",
         )
 

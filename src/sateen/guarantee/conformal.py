@@ -20,7 +20,7 @@ import numpy as np
 from sateen.core.counts import read_only
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.space import Space
+from sateen.core.space import Points, Space
 from sateen.core.text import percent
 from sateen.core.types import FloatArray
 
@@ -143,7 +143,7 @@ def unbounded_share(threshold: WeightedThreshold, space: Space) -> float:
 
 
 def threshold_of(
-    request: CalibrateRequest, held_out: Observations, scores: FloatArray, rank: int, miss: float
+    request: CalibrateRequest, held_out: Observations | Points, scores: FloatArray, rank: int, miss: float
 ) -> tuple[float | None, WeightedThreshold | None]:
     """The score of the rank; or, with a density, the weighted threshold that a fresh score exceeds as seldom as `miss`.
 

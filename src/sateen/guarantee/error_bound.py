@@ -23,23 +23,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from sateen.core.display import paragraph
 from sateen.core.errors import InputError, nearest
 from sateen.core.observations import Observations
-from sateen.core.posterior import FullPosterior
+from sateen.core.posterior import FullPosterior, training_of
 from sateen.core.prediction import Claim, Posterior, drawn_uniformly
 from sateen.core.seeds import stream_seed
+from sateen.core.space import Points
 from sateen.core.threads import on_one_thread
-from sateen.core.types import FloatArray
+from sateen.core.types import FloatArray, IntArray
 from sateen.guarantee.checks import check_held_out, check_independent, check_posterior
 from sateen.guarantee.conformal import distances
 from sateen.guarantee.normaliser import centre
 from sateen.guarantee.request import check_share
+from sateen.guarantee.truth import Truth
 
 BoundMethod: TypeAlias = Literal["betting", "catoni", "seeger"]
 _METHODS: Final = ("betting", "catoni", "seeger")
@@ -81,7 +83,7 @@ class ErrorBound:
         return f"<ErrorBound {self.method}: {self.value:.4g}, {rest}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}<br>{escape(str(self))}.</p>"
+        return paragraph(f"{self!r}\n{self}.")
 
 
 @on_one_thread
@@ -89,14 +91,15 @@ def bound_error(
     posterior: Posterior,
     held_out: Observations | None = None,
     *,
+    truth: tuple[Points, npt.ArrayLike] | Truth | None = None,
     method: BoundMethod = "betting",
     confidence: float = 0.95,
     seed: int | None = None,
 ) -> ErrorBound:
     """An upper bound on the mean error of a posterior over parameters drawn uniformly from its space.
 
-    - "betting" needs `held_out` observations, at independent points that the posterior has not seen. It is by far the
-      tightest, and bounds the error of the posterior mean.
+    - "betting" needs `held_out` observations, at independent points that the posterior has not seen, or the `truth` at
+      such points, as in `calibrate`. It is by far the tightest, and bounds the error of the posterior mean.
     - "catoni" and "seeger" (PAC-Bayes) rest on the training observations themselves, which must then be at independent
       points, and on a prior that has not seen them: see the `split` of a Gaussian process. They bound the mean error of
       a function drawn from the posterior; `seed` is that of the draws with which it is computed.
@@ -112,38 +115,52 @@ def bound_error(
     miss = 1.0 - confidence
     divergence = None
     if method == "betting":
-        if held_out is None:
+        if (held_out is None) == (truth is None):
             problem = "betting bounds the error on held-out observations; give {held_out}, or use {method='catoni'} or "
             raise InputError(problem + "'seeger', which rest on the training", argument="held_out")
         if seed is not None:
             raise InputError("betting draws nothing at random; leave out the {seed}", argument="seed")
-        check_held_out(held_out, posterior)
-        errors = distances(held_out, centre(whole.predict(held_out.points)))
-        value, empirical, data, of = mean_upper_bound(errors, miss), float(errors.mean()), held_out, _OF_THE_MEAN
+        errors, made = _errors_of_the_mean(whole, held_out, truth)
+        value, empirical, of = mean_upper_bound(errors, miss), float(errors.mean()), _OF_THE_MEAN
     else:
-        if held_out is not None:
-            problem = f"{method} bounds the error from the training observations; leave out {{held_out}}, or use "
-            raise InputError(problem + "{method='betting'}, which is tighter", argument="held_out")
+        if (given := "held_out" if held_out is not None else "truth" if truth is not None else "") != "":
+            problem = f"{method} bounds the error from the training observations; leave out {{{given}}}, or use "
+            raise InputError(problem + "{method='betting'}, which is tighter", argument=given)
         if seed is None:
             raise InputError(f"{method} draws functions from the posterior; give it a {{seed}}", argument="seed")
         data, divergence = _prior_and_data(whole, method)
         empirical, greatest = mean_error_of_draws(whole, data, seed, _SHARE_OF_DRAWS * miss)
         bound = catoni_bound if method == "catoni" else seeger_bound
         value = bound(greatest, divergence, len(data), (1.0 - _SHARE_OF_DRAWS) * miss)
-        of = _OF_A_DRAW
-    runs = {int(number) for number in data.trials}
+        of, made = _OF_A_DRAW, data.trials
+    runs = {int(number) for number in made}
     claim = Claim(
         "mean error",
         "pac",
         None,
         drawn_uniformly(posterior.space),
         confidence=confidence,
-        points=len(data),
+        points=len(made),
         runs=runs.pop() if len(runs) == 1 else None,
         by=of,
         value=value,
+        assuming=training.observations.assumption if (training := training_of(posterior)) else "",
     )
-    return ErrorBound(value, empirical, method, claim, len(data), divergence)
+    return ErrorBound(value, empirical, method, claim, len(made), divergence)
+
+
+def _errors_of_the_mean(
+    posterior: FullPosterior, held_out: Observations | None, truth: tuple[Points, npt.ArrayLike] | Truth | None
+) -> tuple[FloatArray, IntArray]:
+    """How far the posterior mean is from what was held out, at each point, and how many runs each rests on."""
+    if held_out is not None:
+        check_held_out(held_out, posterior)
+        return distances(held_out, centre(posterior.predict(held_out.points))), held_out.trials
+    assert truth is not None
+    known = Truth.of(truth)
+    known.check(posterior)
+    errors = known.distances(centre(posterior.predict(known.points)))
+    return np.minimum(errors, 1.0), np.zeros(len(known), np.int64)
 
 
 def _prior_and_data(posterior: FullPosterior, method: str) -> tuple[Observations, float]:

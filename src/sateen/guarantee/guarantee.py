@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from sateen.core.display import paragraph
 from sateen.core.errors import InputError, SpaceError
 from sateen.core.observations import Observations
-from sateen.core.posterior import complete
+from sateen.core.posterior import complete, training_of
 from sateen.core.prediction import Claim, Posterior, Prediction, drawn_uniformly
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Space
@@ -20,8 +21,9 @@ from sateen.core.types import Axes, File
 from sateen.guarantee.checks import check_held_out, check_posterior
 from sateen.guarantee.conformal import WeightedThreshold
 from sateen.guarantee.methods import METHODS, Calibration
-from sateen.guarantee.normaliser import centre, difficulty
+from sateen.guarantee.normaliser import centre, difficulty, joined, rounded_outward
 from sateen.guarantee.request import CalibrateRequest, Default, Density, PlanRequest
+from sateen.guarantee.truth import Truth, calibrate_by_truth
 
 if TYPE_CHECKING:
     from sateen.guarantee.plan import Plan
@@ -32,7 +34,9 @@ class Guarantee:
     """A posterior with intervals that keep what their `claim` says, however wrong the posterior is.
 
     `calibrate` makes it. Mean and standard deviation are the posterior's; the level of the intervals was fixed at
-    calibration. `calibration` tells how they were made; `weighted` is the threshold where a density weighs the scores.
+    calibration. Those about the probability that rest on runs contain the credible interval of the same level, and none
+    is ever a point.
+    `calibration` says how they were made; `weighted` is the threshold where a density weighs the scores.
     """
 
     method: str
@@ -63,8 +67,9 @@ class Guarantee:
         u = difficulty(calibration.normaliser, believed, calibration.normaliser_runs, calibration.floor)
         threshold = self.weighted.at(where.theta) if self.weighted else np.float64(calibration.threshold)
         lower, upper = METHODS[self.method].interval(calibration, mean, threshold * u)
-        ends = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-        return Prediction(where, mean, believed.std, *ends, self.level, self.claim)
+        if self.claim.target == "probability" and calibration.runs != 0:
+            lower, upper = joined(lower, upper, believed, calibration.normaliser_runs)
+        return Prediction(where, mean, believed.std, *rounded_outward(lower, upper), self.level, self.claim)
 
     def save(self, file: File) -> None:
         """Write one safe file, with the posterior in it, which `st.load` reads back."""
@@ -93,15 +98,15 @@ class Guarantee:
         return f"<Guarantee {self.method} of {complete(self.posterior).kind} over {self.space!r}: {promise}>"
 
     def _repr_html_(self) -> str:
-        lines = [repr(self), f"{self.claim}.", str(self.calibration)]
-        return "<p>" + "<br>".join(escape(line) for line in lines) + "</p>"
+        return paragraph("\n".join([repr(self), f"{self.claim}.", str(self.calibration)]))
 
 
 @on_one_thread
 def calibrate(
     posterior: Posterior,
-    held_out: Observations,
+    held_out: Observations | None = None,
     *,
+    truth: tuple[Points, npt.ArrayLike] | Truth | None = None,
     method: str = "lift",
     level: float | Default = "default",
     confidence: float | Default | None = "default",
@@ -116,9 +121,12 @@ def calibrate(
     """The posterior with intervals that are right for a share `level` of θ, however wrong the posterior is.
 
     `held_out` are observations at points drawn independently and uniformly from the space, with no point and no run of
-    the training. The level is 0.9, or the plan's. With a `confidence`, such as 0.95, the claim is PAC: that share of
-    all calibrations keeps it, or more; with None it is marginal, on average over calibrations. By default the lift is
-    PAC with 0.95, or as planned; the others, and everything with a density, are marginal.
+    the training. Or give the `truth` at such points: (points, values), where `st.exact` can compute it. Intervals are
+    then as narrow as the errors of the posterior allow; of the other arguments only `level`, `confidence`, `density`,
+    `allow_trivial` and `normaliser`, "posterior" or "constant", apply. The level is 0.9, or the plan's. With a
+    `confidence`, such as 0.95, the claim is PAC: that share of all calibrations keeps it, or more; with None it is
+    marginal, on average over calibrations. By default the lift is PAC with 0.95, or as planned; the others, and
+    everything with a density, are marginal.
 
     - `method="lift"`, about the probability f: the narrowest. The points may differ in their runs, if the numbers were
       fixed before the runs were made. `rank` m, by default 1 or the `plan`'s, must be fixed before held_out is seen.
@@ -151,10 +159,18 @@ def calibrate(
         allow_trivial=allow_trivial,
         seed=seed,
     )
-    check_held_out(held_out, posterior)
     how = METHODS[method]
-    prediction = whole.predict(held_out.points, level=request.level)
-    calibration, weighted = how.calibrate(request, whole, held_out, prediction)
+    if truth is not None:
+        if held_out is not None or plan is not None:
+            other = "held_out" if held_out is not None else "plan"
+            problem = f"{{truth}} needs no runs, and {{{other}}} is about runs; leave one of the two out"
+            raise InputError(problem, argument=other)
+        calibration, weighted = calibrate_by_truth(request, whole, Truth.of(truth))
+    else:
+        check_held_out(held_out, posterior)
+        assert held_out is not None
+        prediction = whole.predict(held_out.points, level=request.level)
+        calibration, weighted = how.calibrate(request, whole, held_out, prediction)
     measure = drawn_uniformly(posterior.space)
     if density is not None:
         measure = f"drawn with the given density on {measure.removeprefix('drawn uniformly from ')}"
@@ -167,5 +183,6 @@ def calibrate(
         points=calibration.points,
         runs=calibration.runs,
         by=method,
+        assuming=training.observations.assumption if (training := training_of(posterior)) else "",
     )
     return Guarantee(method, posterior, claim, calibration, weighted)

@@ -6,7 +6,11 @@ with the posterior mean. Then C misses f(θ) with probability ε₁/(1 - η) at 
 P(K <= MB) < η by definition of the bound: a fresh frequency exceeds B with probability 1 - η or more. Below likewise;
 and since C is not empty, one θ has only one of the two. So ε₁ >= P(K/M ∉ [A, B]) >= (1 - η) P(f ∉ C). ∎
 
-The claim fixes ε = ε₁/(1 - η); a small ε₁ buys an η above one half, and bounds that lie *inside* [A, B].
+The claim fixes ε = ε₁/(1 - η); a small ε₁ buys an η above one half, and bounds that lie *inside* [A, B]. Where [A, B]
+holds one count or none, such bounds cross, and C is the mean alone: proven, since such θ are few, and absurd, since it
+is there that least is known. So what is shown is C joined with the credible interval of the same level, and with the
+frequencies within a quarter of a run of the mean, f̂ ± 1/(4M). A larger set misses f no more often than C, so it keeps
+the claim; and its width is 1/(4M) at least, wherever f̂ is.
 
 Where the points have different numbers of runs, no single M can stand for a fresh frequency. Then the bounds come
 first: S⁺ = max(upper_bound(K) - f̂, f̂ - lower_bound(K), 0)/u at each point, T the m-th largest, and C = f̂ ± Tu.
@@ -23,9 +27,10 @@ lift finds that out from the training.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import floor, inf, log1p
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -48,11 +53,12 @@ from sateen.guarantee.conformal import (
     threshold_of,
 )
 from sateen.guarantee.methods import Calibration
-from sateen.guarantee.normaliser import centre, difficulty, runs_per_point
+from sateen.guarantee.normaliser import centre, difficulty, joined, runs_per_point
 
 if TYPE_CHECKING:
     from sateen.guarantee.request import CalibrateRequest
 
+_Bound: TypeAlias = Callable[[FloatArray, int, float], FloatArray]
 _MOST_POINTS: Final = 2**40  # that anyone is advised to observe
 _FOLDS: Final = 3
 _MOST_ROWS: Final = 2000  # of the training that are fitted again
@@ -94,7 +100,7 @@ class LiftMethod:
                 normaliser, why = "constant", "no matter which"
         else:
             if normaliser is None:
-                normaliser, why = _choose_normaliser(posterior, points, runs, rank, eta, request.seed)
+                normaliser, why = _choose_normaliser(posterior, points, runs, rank, eta, request.level, request.seed)
             mean = centre(prediction)
             distance = distances(held_out, mean) if every is not None else lifted_distances(held_out, mean, eta)
             scores = distance / difficulty(normaliser, prediction, runs)
@@ -162,8 +168,14 @@ def lifted(mean: FloatArray, reach: FloatArray, runs: int, eta: float) -> tuple[
     slack = ROUNDING + 1e-12 * runs  # a count that rounding misses by a hair is meant; more only widens
     least = np.clip(np.ceil(runs * (mean - reach) - slack), 0, runs)
     most = np.clip(np.floor(runs * (mean + reach) + slack), 0, runs)
-    lower, upper = lower_bound(least, runs, eta), upper_bound(most, runs, eta)
+    lower, upper = _of_each(lower_bound, least, runs, eta), _of_each(upper_bound, most, runs, eta)
     return np.minimum(lower, mean), np.maximum(upper, mean)
+
+
+def _of_each(bound: _Bound, counts: FloatArray, runs: int, eta: float) -> FloatArray:
+    """The bound of every count, computed once for all that are equal."""
+    different, places = np.unique(counts, return_inverse=True)
+    return bound(different, runs, eta)[places.reshape(counts.shape)]
 
 
 def lifted_distances(observations: Observations, mean: FloatArray, eta: float) -> FloatArray:
@@ -174,13 +186,13 @@ def lifted_distances(observations: Observations, mean: FloatArray, eta: float) -
 
 
 def _choose_normaliser(
-    posterior: FullPosterior, points: int, runs: int, rank: int, eta: float, seed: int | None
+    posterior: FullPosterior, points: int, runs: int, rank: int, eta: float, level: float, seed: int | None
 ) -> tuple[str, str]:
     """The normaliser with which the lift is narrowest, judged by the training alone; and why it was chosen.
 
     The learner is fitted without a third of the training, three times, which shows its errors at points that it has
     not seen. Less the noise of the frequencies, they make a working model of f, under which calibrations with as many
-    points and runs as are at hand are simulated, with the same draws for all. A training too small to be divided gets
+    points and runs as are available are simulated, with the same draws for all. A training too small to be divided gets
     the predictive normaliser, and a posterior that cannot be fitted again its own deviation.
     """
     learner = learner_of(posterior)
@@ -192,7 +204,7 @@ def _choose_normaliser(
         return "predictive", "the training is too small to choose"
     rows = known[np.linspace(0, len(known) - 1, min(len(known), _MOST_ROWS)).round().astype(int)]
     seed = int(training.fingerprint[:8], 16) if seed is None else seed
-    unseen = _cross_validated(learner, training[rows], seed)
+    unseen = _cross_validated(learner, training[rows], level, seed)
     mean = centre(unseen)
     likely, doubt = _likely(mean, unseen.std, training[rows])
     rng = stream(seed, "normaliser", "calibrations")
@@ -202,16 +214,17 @@ def _choose_normaliser(
     widths: dict[str, float] = {}
     for normaliser in LIFT.normalisers:
         u = difficulty(normaliser, unseen, runs)
-        ends = [lifted(mean, largest(scores, rank) * u, runs, eta) for scores in distance / u[drawn]]
-        widths[normaliser] = float(np.mean([upper - lower for lower, upper in ends]))
+        reach = np.array([[largest(scores, rank)] for scores in distance / u[drawn]]) * u
+        lower, upper = joined(*lifted(mean, reach, runs, eta), unseen, runs)
+        widths[normaliser] = float(np.mean(upper - lower))
     shown = ", ".join(f"{name} {width:.3g}" for name, width in widths.items())
     return min(widths, key=lambda name: widths[name]), f"by cross-validation, expected widths: {shown}"
 
 
-def _cross_validated(learner: Learner, training: Observations, seed: int) -> Prediction:
+def _cross_validated(learner: Learner, training: Observations, level: float, seed: int) -> Prediction:
     """The prediction at training points by fits that have not seen them."""
     folds = stream(seed, "normaliser", "folds").permutation(len(training)) % _FOLDS
-    mean, std = np.empty(len(training)), np.empty(len(training))
+    mean, std, lower, upper = np.empty((4, len(training)))
     for fold in range(_FOLDS):
         held_out = folds == fold
         part = refitted(
@@ -221,9 +234,10 @@ def _cross_validated(learner: Learner, training: Observations, seed: int) -> Pre
             "choosing a normaliser",
             "pass {normaliser='predictive'}, 'posterior' or 'constant'",
         )
-        prediction = part.predict(training.points[np.flatnonzero(held_out)])
+        prediction = part.predict(training.points[np.flatnonzero(held_out)], level=level)
         mean[held_out], std[held_out] = prediction.mean, prediction.std
-    return Prediction(training.points, mean, std, mean, mean, prediction.level, prediction.claim)
+        lower[held_out], upper[held_out] = prediction.lower, prediction.upper
+    return Prediction(training.points, mean, std, lower, upper, level, prediction.claim)
 
 
 def _likely(mean: FloatArray, std: FloatArray, training: Observations) -> tuple[FloatArray, FloatArray]:

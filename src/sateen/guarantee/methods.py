@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Calibration:
     """How a guarantee was made: from which held-out points, and with what outcome.
 
-    - `points`, `runs`: how many held-out points, and runs at each; None where the numbers differ.
+    - `points`, `runs`: how many held-out points, and runs at each; None where the numbers differ, 0 where the
+      probabilities at the points were computed.
     - `rank`: the threshold is the score of this rank, counted from the largest; None where a density weighs the scores.
     - `threshold`: what a fresh score seldom exceeds; infinite where the points are too few, None with a density.
     - `miss`: how seldom: ε₁, the conformal part of what the claim may miss.
@@ -51,7 +52,8 @@ class Calibration:
     def __str__(self) -> str:
         runs = "different numbers of runs" if self.runs is None else f"{self.runs:,} run{'s' * (self.runs != 1)}"
         normaliser = f"normaliser {self.normaliser}" + (f" + {self.floor:.4g}" if self.floor else "")
-        parts = [f"{self.points:,} held-out points with {runs}", f"{normaliser} ({self.why})"]
+        labels = "their computed probabilities" if self.runs == 0 else runs
+        parts = [f"{self.points:,} held-out points with {labels}", f"{normaliser} ({self.why})"]
         if self.threshold is not None:
             rank = f" (rank {self.rank})" if self.rank else ", too few points for the level"
             parts.append(f"threshold {self.threshold:.4g}{rank}")
@@ -89,7 +91,7 @@ class GuaranteeMethod(Protocol):
     def calibrate(
         self, request: CalibrateRequest, posterior: FullPosterior, held_out: Observations, prediction: Prediction
     ) -> tuple[Calibration, WeightedThreshold | None]:
-        """The threshold of the scores, beside the calibration only where a density weighs them.
+        """The threshold of the scores, besides the calibration only where a density weighs them.
 
         `prediction` is the posterior's at the held-out points, at the level asked.
         """

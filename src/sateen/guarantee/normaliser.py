@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Difficulty: TypeAlias = "Callable[[Prediction, int], FloatArray]"
 _LEAST: Final = 1e-6  # difficulty: a posterior may be certain, and scores cannot be divided by 0
+_RESOLUTION: Final = 1e-6  # of an end: nearer to 0 or 1 than this, it is 0 or 1
 
 
 def centre(prediction: Prediction) -> FloatArray:
@@ -58,6 +59,30 @@ NORMALISERS: Final[Mapping[str, Difficulty]] = MappingProxyType(
 def difficulty(normaliser: str, prediction: Prediction, runs: int, floor: float = 0.0) -> FloatArray:
     """u at each point of a posterior's prediction; `runs` is the M of the predictive one, `floor` is added to all."""
     return NORMALISERS[normaliser](prediction, runs) + floor
+
+
+def joined(lower: FloatArray, upper: FloatArray, prediction: Prediction, runs: int) -> tuple[FloatArray, FloatArray]:
+    """An interval for f from runs, joined with the credible interval and with what is a quarter of a run from the mean.
+
+    What is proven of an interval holds for a larger one. A guarantee is then never a point, and never surer than the
+    posterior that it is made from.
+    """
+    mean = centre(prediction)
+    least = np.minimum(prediction.lower, mean - 0.25 / runs)
+    most = np.maximum(prediction.upper, mean + 0.25 / runs)
+    return np.clip(np.minimum(lower, least), 0.0, 1.0), np.clip(np.maximum(upper, most), 0.0, 1.0)
+
+
+def rounded_outward(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """An interval within [0, 1], with an end that is 0 or 1 where it is next to it.
+
+    An event that no run showed may be impossible, and an end at 3e-14 would exclude that. This only widens.
+
+    >>> rounded_outward(np.array([-0.1, 3e-14, 0.2]), np.array([0.1, 0.5, 1 - 1e-9]))
+    (array([0. , 0. , 0.2]), array([0.1, 0.5, 1. ]))
+    """
+    low, high = np.where(lower < _RESOLUTION, 0.0, lower), np.where(upper > 1.0 - _RESOLUTION, 1.0, upper)
+    return np.minimum(low, 1.0), np.maximum(high, 0.0)
 
 
 def runs_per_point(held_out: Observations, posterior: FullPosterior) -> tuple[int | None, int]:

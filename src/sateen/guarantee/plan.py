@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from html import escape
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
+from sateen.core.display import paragraph
 from sateen.core.errors import InputError
 from sateen.core.prediction import Posterior
-from sateen.core.text import duration_text, percent, plural
+from sateen.core.text import duration_text, html_table, percent, plural
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Content
 from sateen.files.plain import converted
@@ -33,13 +33,27 @@ _CHOICE: Final = ("predictive", "constant")
 _GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 
 
+_MORE: Final = (4, 16)  # times the runs of a plan: what else is offered besides it
+_OFFERED: Final = ("budget", "mean width", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What another `budget` of runs would buy: the expected mean `width`, and about how many `seconds` they take."""
+
+    budget: int
+    width: float
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """What to observe for a calibration by the lift, and what intervals to expect of it.
 
     `points` drawn uniformly, with `runs` each; `rank` and `normaliser` for `calibrate`, which takes them from its
     `plan=`; `width` is the expected mean width of the intervals over θ, and nine of ten calibrations give one within
-    `likely`. `seconds` is how long the runs take at the pace of the training, NaN where that is not known.
+    `likely`. `seconds` is how long the runs take at the pace of the training, NaN where that is not known. `more` says
+    what more runs would buy, cheapest first.
     """
 
     points: int
@@ -51,13 +65,16 @@ class Plan:
     level: float
     confidence: float | None
     seconds: float
+    more: tuple[Offer, ...] = ()
 
     @property
     def budget(self) -> int:
         """The runs in all."""
         return self.points * self.runs
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """What to observe, and what to expect of it."""
         time = "" if math.isnan(self.seconds) else f", about {duration_text(self.seconds)}"
         cost = f"{plural(self.runs, 'run')} each ({self.budget:,} runs{time})"
         observe = f"observe {self.points:,} uniform points with {cost}"
@@ -66,22 +83,52 @@ class Plan:
         expect = f"expect intervals of mean width {width} that cover {percent(self.level)} of parameters {sure}"
         return f"{observe} and calibrate with rank {self.rank}; {expect}"
 
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *self._table()])
+
     def __repr__(self) -> str:
-        return f"<Plan: {self}>"
+        return f"<Plan: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}.</p>"
+        table = html_table("What this budget and larger ones buy", _OFFERED, self._rows()) if self.more else ""
+        return paragraph(f"{self.sentence}.") + table
+
+    def _table(self) -> Iterator[str]:
+        """What the plan buys and what more would, a line each; nothing where more would buy nothing."""
+        if self.more:
+            for cells in (_OFFERED, *self._rows()):
+                yield "".join(f"{cell:>15}" for cell in cells).rstrip()
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        for each in (Offer(self.budget, self.width, self.seconds), *self.more):
+            time = "not known" if math.isnan(each.seconds) else duration_text(each.seconds)
+            yield f"{each.budget:,} runs", f"{each.width:.3g}", time
 
     def content(self) -> dict[str, object]:
         """The plan as plain data, with its sentence."""
-        seconds = None if math.isnan(self.seconds) else self.seconds
-        return {**asdict(self), "seconds": seconds, "budget": self.budget, "sentence": str(self)}
+        plain = {**asdict(self), "more": [asdict(each) for each in self.more]}
+        for each in (plain, *plain["more"]):
+            each["seconds"] = None if math.isnan(each["seconds"]) else each["seconds"]
+        return {**plain, "budget": self.budget, "sentence": self.sentence}
 
     @classmethod
     def from_content(cls, content: Content) -> Plan:
         """The plan whose `content()` was kept."""
-        seconds = math.nan if content["seconds"] is None else content["seconds"]
-        return converted({**content, "seconds": seconds}, cls)
+        more = [_with_seconds(each) for each in content.get("more", [])]
+        return converted({**_with_seconds(content), "more": more}, cls)
+
+    def timeless(self) -> Plan:
+        """The plan without seconds, which differ from run to run."""
+        return self.at_pace(math.nan)
+
+    def at_pace(self, seconds_per_run: float) -> Plan:
+        """The plan with the seconds that its runs, and those of the offers, take at a pace."""
+        more = tuple(replace(each, seconds=each.budget * seconds_per_run) for each in self.more)
+        return replace(self, seconds=self.budget * seconds_per_run, more=more)
+
+
+def _with_seconds(content: Content) -> Content:
+    return {**content, "seconds": math.nan if content["seconds"] is None else content["seconds"]}
 
 
 @on_one_thread
@@ -101,24 +148,26 @@ def plan(
     `confidence=None` makes it marginal. The plan rests on the posterior and its training: calibrations are rehearsed on
     functions that the posterior holds possible, after its learner was fitted to parts of the training, which shows how
     much it errs. `seed` is that of the rehearsal. The width is an expectation: a single calibration comes out somewhat
-    wider or narrower. The plan does not change what the guarantee claims.
+    wider or narrower. The plan does not change what the guarantee claims. Its `more` says what 4 and 16 times as many
+    runs would buy.
     """
     whole = check_posterior(posterior)
     request = PlanRequest.of(
         width=width, budget=budget, level=level, confidence=confidence, normaliser=normaliser, seed=seed
     )
-    search = _Search(rehearse(whole, seed), request)
-    return search.narrowest(request.budget) if request.budget is not None else search.cheapest(request.width or 0.0)
+    search = _Search(rehearse(whole, request.level, seed), request)
+    best = search.narrowest(request.budget) if request.budget is not None else search.cheapest(request.width or 0.0)
+    return replace(best, more=tuple(search.offers(best)))
 
 
 def resized(original: Plan, posterior: Posterior, points: int, runs: int, *, seed: int) -> Plan:
-    """The plan with so many points and runs, and the rank with which its intervals are expected to be narrowest there.
+    """The plan with this many points and runs, and the rank with which its intervals should be narrowest there.
 
     `seed` is that of the plan. For a calibration whose runs several posteriors share, each with a plan of its own.
     """
     if (original.points, original.runs) == (points, runs):
         return original
-    stage, aim = rehearse(posterior, seed), (original.normaliser, original.level, original.confidence)
+    stage, aim = rehearse(posterior, original.level, seed), (original.normaliser, original.level, original.confidence)
     best = _rehearsed(stage, points, runs, 1, *aim)
     for rank in range(2, points + 1):
         if lift_miss(points, rank, 1.0 - original.level, original.confidence) is None:
@@ -127,7 +176,9 @@ def resized(original: Plan, posterior: Posterior, points: int, runs: int, *, see
         if tried.width > _NO_BETTER * best.width:
             break
         best = tried if tried.width < best.width else best
-    return best
+    return replace(
+        best, more=tuple(each for each in original.more if each.budget > best.budget and each.width < best.width)
+    )
 
 
 def _rehearsed(
@@ -144,10 +195,11 @@ def _rehearsed(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The search among calibrations that a request allows, all rehearsed on one stage."""
+    """The search among calibrations that a request allows, all rehearsed on one stage, none of them twice."""
 
     stage: Rehearsal
     request: PlanRequest
+    tried: dict[tuple[int, int, int, str], Plan] = field(default_factory=dict)
 
     def cheapest(self, width: float) -> Plan:
         """The calibration with the fewest runs that is expected to be as narrow as `width`."""
@@ -173,6 +225,17 @@ class _Search:
             tried = self._narrowest(round(between), high.normaliser)
             low, high = (low, tried) if tried.width <= width else (tried, high)
         return high
+
+    def offers(self, best: Plan) -> Iterator[Offer]:
+        """What more runs than those of a plan would buy, if that is anything."""
+        width = best.width
+        for times in _MORE:
+            if times * best.budget > _MOST_RUNS:
+                return
+            more = self._narrowest(times * best.budget, best.normaliser)
+            if more.width < width:
+                width = more.width
+                yield Offer(more.budget, more.width, more.seconds)
 
     def narrowest(self, budget: int) -> Plan:
         """The calibration of a budget with the narrowest intervals, which chooses its normaliser if none is given."""
@@ -203,7 +266,10 @@ class _Search:
         return best
 
     def _plan(self, points: int, runs: int, rank: int, normaliser: str) -> Plan:
-        return _rehearsed(self.stage, points, runs, rank, normaliser, self.request.level, self.request.confidence)
+        size = points, runs, rank, normaliser
+        if size not in self.tried:
+            self.tried[size] = _rehearsed(self.stage, *size, self.request.level, self.request.confidence)
+        return self.tried[size]
 
 
 def _least_by_golden_section(value: Callable[[int], float], low: int, high: int) -> int:

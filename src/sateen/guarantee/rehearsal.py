@@ -22,12 +22,12 @@ from sateen.core.seeds import stream, stream_seed
 from sateen.core.types import FloatArray
 from sateen.guarantee.checks import learner_of, refitted
 from sateen.guarantee.lift import lifted
-from sateen.guarantee.normaliser import centre, difficulty
+from sateen.guarantee.normaliser import centre, difficulty, joined
 
 _POINTS: Final = 1024  # θ on which calibrations are rehearsed
 _TRUTHS: Final = 16  # possible f
 _ORDERS: Final = 8  # quantiles of where the score of a rank lies
-_THRESHOLDS: Final = 6  # at which widths are computed; between them they are interpolated
+_THRESHOLDS: Final = 16  # at which widths are computed; between them they are interpolated
 
 _FOLDS: Final = 3
 _MANY_ROWS: Final = 50_000  # of the training, from which on some are held out once, not all in turn
@@ -53,16 +53,16 @@ class Rehearsal:
     seconds_per_run: float = math.nan
 
     def most_points(self, rank: int) -> int:
-        """How many points are rehearsed faithfully: with more, the score of the rank lies beyond those at hand."""
+        """How many points are rehearsed faithfully: with more, the score of the rank lies beyond those available."""
         return rank * len(self.prediction)
 
     def widths(self, points: int, runs: int, rank: int, eta: float, normaliser: str) -> FloatArray:
-        """The mean width over θ of the lift, in equally likely calibrations with so many points and runs."""
+        """The mean width over θ of the lift, in equally likely calibrations with this many points and runs."""
         mean, u = centre(self.prediction), difficulty(normaliser, self.prediction, runs)
         thresholds = self._thresholds(mean, u, points, runs, rank)
         nodes = np.quantile(thresholds, np.linspace(0.0, 1.0, _THRESHOLDS))
-        ends = [lifted(mean, node * u, runs, eta) for node in nodes]
-        return np.interp(thresholds.ravel(), nodes, [float(np.mean(upper - lower)) for lower, upper in ends])
+        lower, upper = joined(*lifted(mean, nodes[:, None] * u, runs, eta), self.prediction, runs)
+        return np.interp(thresholds.ravel(), nodes, np.mean(upper - lower, axis=1))
 
     def _thresholds(self, mean: FloatArray, u: FloatArray, points: int, runs: int, rank: int) -> FloatArray:
         """The score of the rank: quantiles of its distribution, a row for each possible f.
@@ -75,11 +75,11 @@ class Rehearsal:
         return np.quantile(scores, 1.0 - larger, axis=1)
 
 
-def rehearse(posterior: Posterior, seed: int) -> Rehearsal:
-    """The stage for a posterior: points, and functions drawn from it with honest deviations."""
+def rehearse(posterior: Posterior, level: float, seed: int) -> Rehearsal:
+    """The stage for a guarantee of this level: points, and functions that the posterior holds possible, made honest."""
     whole, space = complete(posterior), posterior.space
     design = space.sobol if space.names else space.uniform
-    prediction = whole.predict(design(_POINTS, seed=stream_seed(seed, "rehearsal", "points")))
+    prediction = whole.predict(design(_POINTS, seed=stream_seed(seed, "rehearsal", "points")), level=level)
     mean, scale = centre(prediction), error_scale(posterior, seed)
     drawn = whole.sample(prediction.points, _TRUTHS, seed=stream_seed(seed, "rehearsal", "functions"))
     truths = np.clip(mean + scale * (drawn - mean), 0.0, 1.0)

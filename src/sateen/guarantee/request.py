@@ -101,21 +101,22 @@ class CalibrateRequest:
             None if seed is None else _whole(seed, "seed", 0),
         )
 
-    def check_points(self, points: int) -> None:
-        """Refuse a number of held-out points that is too small for the level, before they are observed."""
-        enough = METHODS[self.method].fewest_points(self)
+    def check_points(self, points: int, *, exact: bool = False) -> None:
+        """Refuse a number of held-out points that is too small for the level, before they are observed or computed."""
+        # The conformal part alone, which is all that is left where labels are computed.
+        enough = METHODS["icp" if exact else self.method].fewest_points(self)
         if enough is None or points < enough:
             self.refuse_trivial(points, enough)
 
     def refuse_trivial(self, points: int, enough: int | None) -> None:
-        """Refuse points that give only the interval [0, 1], unless that is allowed; `enough` would do."""
+        """Refuse points that give only the interval [0, 1], unless that is allowed; `enough` would suffice."""
         if self.allow_trivial:
             return
         ranked = f" and the rank {self.rank}" if (self.rank or 1) > 1 else ""
         many = "no number that can be observed" if enough is None else f"{enough:,}"
         goal = _goal(self.level, self.confidence)
         raise InputError(
-            f"{points:,} held-out points are too few for {goal}{ranked}: {many} would do",
+            f"{points:,} held-out points are too few for {goal}{ranked}: {many} would suffice",
             argument="points",
             remedy="observe more, lower the {level}, or pass {allow_trivial=True} for the interval [0, 1]",
         )
@@ -173,6 +174,20 @@ class PlanRequest:
                 remedy="raise the {budget}, or lower the {level}",
             )
         return cls(width, budget, lift.level, lift.confidence, normaliser, seed, fewest)
+
+
+def check_truth_options(request: CalibrateRequest) -> None:
+    """Refuse what does not apply where the held-out labels are computed, and nothing is left to choose."""
+    for name in ("rank", "seed"):
+        if getattr(request, name) is not None:
+            problem = f"{{{name}}} does not apply to computed labels, which leave nothing to choose; leave it out"
+            raise InputError(problem, argument=name)
+    if request.method != "lift":
+        problem = f"{{method={request.method!r}}} is about runs, and computed labels have none; leave the method out"
+        raise InputError(problem, argument="method")
+    if request.normaliser == "predictive":
+        problem = "the predictive {normaliser} is about runs, and computed labels have none"
+        raise InputError(problem, argument="normaliser", remedy="pass {normaliser='posterior'} or 'constant'")
 
 
 def check_share(value: object, name: str, example: str) -> float:

@@ -24,7 +24,7 @@ Function: TypeAlias = Callable[[FloatArray], Array | tuple[Array, Array]]
 def posterior_from(
     function: Function, observations: Observations, *, learner: Learner, seed: int, record: Record | None = None
 ) -> CompletedPosterior:
-    """A posterior from a function of an (n, d) array of parameters: what the `fit` of a learner of one's own returns.
+    """A posterior from a function of an (n, d) array of parameters: what the `fit` of your own learner returns.
 
     The function returns `(mean, std)`, two arrays of n numbers, or an array of draws of f with k rows and n columns.
     From mean and standard deviation, f at each point has the Beta distribution with these two: its quantiles are the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class Inputs:
 
     @classmethod
     def from_content(cls, space: Space, content: Mapping[str, list[Any]]) -> Inputs:
-        """The inputs that `content` tells, if they fit the space."""
+        """The inputs that `content` describes, if they fit the space."""
         names = converted(content["names"], tuple[str, ...])
         if len(set(names)) < len(names) or not set(names) <= set(space.names):
             raise InputError(f"the inputs are to be among {', '.join(space.names)}, each once")
@@ -100,16 +100,23 @@ class Sample:
         return Sample(self.x[rows], self.satisfied[rows], self.undecided[rows], self.trials[rows])
 
     def some(self, most: int, rng: np.random.Generator) -> Sample:
-        """At most so many rows, drawn at random, in their order."""
+        """At most this many rows, drawn at random, in their order."""
         return self if len(self) <= most else self[np.sort(rng.permutation(len(self))[:most])]
 
 
-def inputs_of(observations: Observations, scale: Scale) -> Inputs:
-    """The relevant parameters on a scale; with "log", those whose range touches 0 or goes below it are linear."""
-    space = observations.space
-    names = observations.relevant
-    scales: list[Scale] = ["log" if scale == "log" and space.ranges[name].low > 0 else "linear" for name in names]
-    return Inputs(space, names, tuple(scales))
+def inputs_of(observations: Observations, scale: Scale | Literal["declared"]) -> Inputs:
+    """The relevant parameters on one scale, or each on that of its range.
+
+    With "log", parameters whose range touches 0 or goes below it are linear.
+    """
+    space, names = observations.space, observations.relevant
+
+    def of(range_: Range) -> Scale:
+        if scale == "declared":
+            return range_.scale
+        return "log" if scale == "log" and range_.low > 0 else "linear"
+
+    return Inputs(space, names, tuple(of(space.ranges[name]) for name in names))
 
 
 def sample_of(observations: Observations, inputs: Inputs) -> Sample:

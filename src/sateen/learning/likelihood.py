@@ -110,7 +110,7 @@ class Counts:
         return Counts(self.satisfied[rows], self.undecided[rows], self.trials[rows], self.link)
 
     def times(self, number: int) -> Counts:
-        """The same counts so many times over."""
+        """The same counts this many times over."""
         return Counts(self.satisfied * number, self.undecided * number, self.trials * number, self.link)
 
     def value(self, g: FloatArray) -> FloatArray:

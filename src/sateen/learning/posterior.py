@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Self, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
+from sateen.core.errors import InputError
 from sateen.core.posterior import FullPosterior, check_draws, check_level, credible
 from sateen.core.prediction import Prediction, Training
 from sateen.core.record import Record
@@ -17,12 +18,15 @@ from sateen.core.space import Points, Scale, Space
 from sateen.core.threads import on_one_thread
 from sateen.core.types import Array, Arrays, FloatArray
 from sateen.files.plain import converted
+from sateen.learning.floor import LEVEL, raised, shifted
 from sateen.learning.inputs import Inputs
 
 Summary: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # mean, std, lower, upper
 Common: TypeAlias = tuple[Any, Training, Inputs, Record]  # what every posterior has first
 Parts: TypeAlias = tuple[dict[str, Any], dict[str, Array]]  # what a file keeps: words, and arrays
 _PLAIN: Final = (str, int, float)
+_COMMON: Final = ("recipe", "training", "inputs", "record")
+_LARGEST_FLOOR: Final = np.pi**2  # that a variance of angles can be
 _BLOCK: Final = 8192  # rows predicted at once, so that memory stays bounded
 
 
@@ -31,13 +35,14 @@ class LearnedPosterior(FullPosterior):
     """A distribution over f that a recipe learned from observations.
 
     A kind of posterior says how to summarise, draw and differentiate f at unit inputs; everything about θ, levels,
-    blocks, claims and files is here.
+    blocks, claims and files is here. `floor` is the least variance of arcsin √f that is believed anywhere.
     """
 
     recipe: Any = field()  # which, unlike a bare annotation, is no default taken from the base
     training: Training = field()
     inputs: Inputs
     record: Record = field()
+    floor: float = field(default=0.0, kw_only=True)
 
     @property
     def space(self) -> Space:
@@ -55,19 +60,20 @@ class LearnedPosterior(FullPosterior):
         where = self._points(points, extrapolate)
         columns = [np.empty(len(where)) for _ in range(4)]
         for rows, unit in self._blocks(where):
-            for column, values in zip(columns, self._summary(unit, level), strict=True):
+            summary = raised(self._summary(unit, level), level, self.floor)
+            for column, values in zip(columns, summary, strict=True):
                 column[rows] = np.clip(values, 0.0, 1.0)
         mean, std, lower, upper = columns
-        return Prediction(
-            where, mean, std, lower, np.maximum(lower, upper), level, credible(self.space, level, self.kind)
-        )
+        claim = credible(self.space, level, self.kind, self.training.observations.assumption)
+        return Prediction(where, mean, std, lower, np.maximum(lower, upper), level, claim)
 
     @on_one_thread
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """`n` joint draws of f at the points, a row each; the same seed gives the same draws."""
         check_draws(n)
         where = self._points(points, extrapolate)
-        return np.clip(self._draws(self.inputs.unit(where.theta), n, stream(seed, "sample")), 0.0, 1.0)
+        draws = np.clip(self._draws(self.inputs.unit(where.theta), n, stream(seed, "sample")), 0.0, 1.0)
+        return self._with_floor(where, draws, seed)
 
     @on_one_thread
     def gradient(self, points: object, *, extrapolate: bool = False) -> FloatArray:
@@ -77,6 +83,25 @@ class LearnedPosterior(FullPosterior):
         for rows, unit in self._blocks(where):
             slopes[rows] = self._slope(unit)
         return self.inputs.by_theta(slopes, where.theta)
+
+    def latent_moments(self, points: object) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of g = Φ⁻¹(f) at each point, without the floor.
+
+        With `latent_covariance` they say what further runs would teach, and no run lowers the floor at one point alone.
+        """
+        return FullPosterior.latent_moments(replace(self, floor=0.0), points)
+
+    def latent_covariance(self, points: object, *, seed: int) -> FloatArray:
+        """The joint covariance of g = Φ⁻¹(f) at the points, without the floor."""
+        return FullPosterior.latent_covariance(replace(self, floor=0.0), points, seed=seed)
+
+    def _with_floor(self, points: Points, draws: FloatArray, seed: int) -> FloatArray:
+        """Draws of f at the points with what the floor adds: all points of a draw are shifted together."""
+        if not self.floor:
+            return draws
+        parts = [self._summary(unit, LEVEL) for _, unit in self._blocks(points)]
+        mean, std, lower, upper = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return shifted(draws, (mean, std, lower, upper), self.floor, stream(seed, "floor"))
 
     @abstractmethod
     def _summary(self, unit: FloatArray, level: float) -> Summary:
@@ -104,6 +129,8 @@ class LearnedPosterior(FullPosterior):
         for name in _fields_of(cls):
             stored = get_origin(hints[name]) is np.ndarray
             values[name] = arrays[name] if stored else converted(content[name], hints[name])
+        if not 0.0 <= values["floor"] <= _LARGEST_FLOOR:
+            raise InputError(f"floor is a variance of angles, not {values['floor']}")
         return cls(*common, **values)
 
     def _scales(self) -> dict[str, Scale]:
@@ -117,5 +144,4 @@ class LearnedPosterior(FullPosterior):
 
 def _fields_of(posterior_class: type[LearnedPosterior]) -> list[str]:
     """The fields that a class of posteriors has besides those of all."""
-    common = {field.name for field in fields(LearnedPosterior)}
-    return [field.name for field in fields(posterior_class) if field.init and field.name not in common]
+    return [field.name for field in fields(posterior_class) if field.init and field.name not in _COMMON]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args, get_type_hint
 from sateen.core.code import Code, definition, find_code
 from sateen.core.errors import InputError, nearest
 from sateen.core.prediction import Learner, Posterior
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.registry import Registry, load_object
 
 if TYPE_CHECKING:
@@ -89,10 +89,11 @@ class OwnLearner:
         observations: Observations,
         *,
         seed: int,
-        progress: Progress = SILENT,
+        progress: Progress | None = USUAL,
         checkpoint: File | None = None,
     ) -> Posterior:
         """What the learner fits, with every ability."""
+        progress = watcher(progress)
         from sateen.core.posterior import fit_learner
 
         return fit_learner(self.make(), observations, seed=seed, progress=progress, checkpoint=checkpoint)
@@ -143,7 +144,7 @@ def settings_content(learner: Learner) -> dict[str, object]:
         try:
             content[name] = _stored(value)
         except TypeError as error:
-            raise InputError(f"{type(learner).__name__}: {name} is {error}, which no file keeps") from None
+            raise InputError(f"{type(learner).__name__}: {name} is {error}, which a file cannot hold") from None
     return content
 
 
@@ -169,7 +170,7 @@ def _loaded(name: str, code: Code) -> Callable[..., Learner]:
     if isinstance(thing, type) and callable(getattr(thing, "fit", None)):
         return thing
     if ":" in name or isinstance(thing, type) or not callable(thing):
-        raise InputError(f"{code.address} is no learner: a learner is a class with `fit`")
+        raise InputError(f"{code.address} is not a learner: a learner is a class with `fit`")
     return thing
 
 

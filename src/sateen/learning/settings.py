@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    TypeAlias,
+    TypeGuard,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
-from sateen.core.errors import InputError, nearest
+from sateen.core.errors import InputError, SateenWarning, nearest
 from sateen.core.observations import Observations
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.registry import load_object
+from sateen.core.text import plural
 from sateen.core.types import File
 
 if TYPE_CHECKING:
@@ -20,6 +33,7 @@ if TYPE_CHECKING:
 
     from sateen.learning.posterior import LearnedPosterior
 
+_FEW_RUNS: Final = 10  # with fewer the most that runs can tell is that f is not near 0, or not near 1
 Activation: TypeAlias = Literal["silu", "leaky-relu", "tanh"]
 Device: TypeAlias = Literal["auto", "cpu", "gpu"]
 InputScale: TypeAlias = Literal["auto", "log", "linear"]
@@ -40,7 +54,12 @@ class Recipe:
     posterior_class: ClassVar[str]
 
     def fit(
-        self, observations: Observations, *, seed: int, progress: Progress = SILENT, checkpoint: File | None = None
+        self,
+        observations: Observations,
+        *,
+        seed: int,
+        progress: Progress | None = USUAL,
+        checkpoint: File | None = None,
     ) -> LearnedPosterior:
         """The posterior over f; the same observations and seed give the same one, to the last bit.
 
@@ -49,8 +68,24 @@ class Recipe:
         Gaussian process keeps its kernel there as soon as it is found; what is trained step by step is kept every ten
         seconds and in the end.
         """
+        progress = watcher(progress)
         fit: Callable[..., LearnedPosterior] = load_object(self.inference)  # type: ignore[assignment]
-        return fit(self, observations, seed, progress, checkpoint)
+        posterior = fit(self, observations, seed, progress, checkpoint)
+        warn_of_little(observations)
+        if not getattr(self, "floor", False):
+            return posterior
+        from sateen.learning.floor import floor_of
+
+        return replace(posterior, floor=floor_of(posterior))
+
+
+def warn_of_little(observations: Observations) -> None:
+    """Warn where there is next to nothing to learn from."""
+    runs = int(observations.trials.sum())
+    if runs < _FEW_RUNS:
+        few = f"{plural(runs, 'run')} at {plural(len(observations), 'point')} say next to nothing about the probability"
+        message = f"{few}: what is learned is mostly the prior; observe more points, or more runs at each"
+        warnings.warn(message, SateenWarning, stacklevel=3)
 
 
 def check_settings(recipe: DataclassInstance, *, zero: tuple[str, ...] = (), apart: tuple[str, ...] = ()) -> None:

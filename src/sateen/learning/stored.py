@@ -45,11 +45,12 @@ from sateen.learning.registry import (
 )
 
 KIND: Final = "posterior"
-FORMAT: Final = 2
+FORMAT: Final = 3
 _READERS: Final = {  # by kind: the number of its format, and what reads its words and arrays
     KIND: ("sateen.learning.stored:FORMAT", "sateen.learning.stored:posterior_from_parts"),
     "guarantee": ("sateen.guarantee.archive:VERSION", "sateen.guarantee.archive:read_guarantee"),
     "certificate": ("sateen.decision.archive:VERSION", "sateen.decision.archive:read_certificate"),
+    "truth": ("sateen.guarantee.truth:FORMAT", "sateen.guarantee.truth:truth_from"),
     "observations": ("sateen.files.observations:FORMAT", "sateen.files.observations:observations_from"),
 }
 _SECTIONS: Final = ("training", "record", "learned")  # the first part of the name of an array
@@ -57,7 +58,7 @@ _UNKNOWN: Final = Record("objective", np.empty(0), np.empty(0), UNKNOWN, math.na
 
 
 class _Record(TypedDict):
-    """What a file tells of a record, besides its arrays."""
+    """What a file says of a record, besides its arrays."""
 
     objective: Objective
     verdict: str
@@ -67,7 +68,7 @@ class _Record(TypedDict):
 
 
 def load(file: File) -> Any:
-    """What `save` wrote to a file, a posterior, guarantee, certificate or observations, the same to the last bit.
+    """What `save` wrote to a file (posterior, guarantee, certificate, observations, truth), the same to the last bit.
 
     Nothing is run. A posterior of a learner that is not sateen's own is a RefitPosterior, which imports that learner
     from where the file says once it is used. A file that is damaged, foreign, or of another format is refused, with
@@ -80,7 +81,7 @@ def load(file: File) -> Any:
     read: Callable[..., object] = load_object(_READERS[kind][1])  # type: ignore[assignment]
     if kind in ("guarantee", "certificate"):
         return read(content, arrays, partial(posterior_from_parts, where=str(file)), str(file))
-    return load_observations(file)
+    return read(content, arrays, str(file)) if kind == "truth" else load_observations(file)
 
 
 def save(posterior: Posterior, file: File) -> None:
@@ -161,7 +162,7 @@ def _to_refit(content: Mapping[str, Any], counts: Arrays, arrays: Arrays) -> Ful
 
 
 def _record(content: Mapping[str, Any], arrays: Arrays) -> Record:
-    """How a fit went, as a file tells it."""
+    """How a fit went, as a file describes it."""
     told = Record.from_content(converted(content["record"], _Record), arrays)
     for name in ("steps", "values"):
         check_array(f"record/{name}", arrays[name], (len(told.steps),), np.float64)

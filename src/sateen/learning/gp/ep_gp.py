@@ -77,7 +77,7 @@ def infer(counts: Counts, features: FloatArray, spare: FloatArray, right: float,
     end = propagate(counts, features, spare, start, tolerance=right, most=MOST_RENEWALS, step=step)
     trouble = ""
     if end.unrest > _NEARLY_RIGHT:
-        trouble = f"the sites did not come to rest (they still ask for changes of {end.unrest:.2g}); try SVIGP"
+        trouble = f"the sites did not converge (they still call for changes of {end.unrest:.2g}); try SVIGP"
     return Inferred(end.q, (*values, end.evidence), trouble, end.interrupted)
 
 

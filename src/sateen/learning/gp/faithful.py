@@ -1,4 +1,4 @@
-"""The paper's SVI-GP as its text tells it: a sparse Gaussian process whose every number is learned by Adam.
+"""The paper's SVI-GP as its text describes it: a sparse Gaussian process whose every number is learned by Adam.
 
 A latent g ~ GP(c, σ² exp(-|x - x'|² / 2l²)) with f = Φ(g) has values at m inducing points Z. With L Lᵀ = K_mm, the
 belief about them is whitened: g(Z) = c + L w, where w ~ N(v, Q Qᵀ). Adam climbs the bound on the evidence
@@ -127,7 +127,7 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """What has been learned, what Adam remembers of the slopes so far, and the ELBO as the batches told it.
+    """What has been learned, what Adam remembers of the slopes so far, and the ELBO as the batches estimate it.
 
     `values` are its means over the epochs that are finished, `open_sum` its sum in the one that is not.
     """
@@ -201,7 +201,7 @@ class _Course:
         return ends, state.values.copy()
 
     def _batches(self, step: int, count: int) -> tuple[npt.NDArray[np.int32], HostArray]:
-        """The rows of so many steps, each epoch in a random order of its own; what is no row has the weight 0."""
+        """The rows of this many steps, each epoch in a random order of its own; what is not a row has the weight 0."""
         batch = min(self.recipe.batch, self.size)
         rows = np.zeros((_CAPACITY, batch), np.int32)
         weights = np.zeros((_CAPACITY, batch), self.recipe.precision)
@@ -228,8 +228,8 @@ def _verdict(values: FloatArray, epochs: int, interrupted: bool) -> str:
     if abs(rise) <= max(_SETTLED, noise):
         return "converged"
     if rise < 0:
-        return f"the ELBO fell by {-rise:.3g} nats in the last tenth of the epochs: lower learning_rate"
-    return f"the ELBO still rose by {rise:.3g} nats in the last tenth of the epochs: raise epochs"
+        return f"the ELBO fell by {-rise:.3g} in the last tenth of the epochs: lower learning_rate"
+    return f"the ELBO still rose by {rise:.3g} in the last tenth of the epochs: raise epochs"
 
 
 def _distinct(x: FloatArray) -> FloatArray:
@@ -255,7 +255,7 @@ def _basis(recipe: FaithfulSVIGP, learned: Parameters) -> Basis:
 
 
 def _elbo_of_all(basis: Basis, sample: Sample, offset: float, mean: FloatArray, spread: FloatArray) -> float:
-    """The bound that all rows tell together."""
+    """The bound that all rows give together."""
     counts, fit = Counts.of(sample, "probit"), 0.0
     for start in range(0, len(sample), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
@@ -292,7 +292,7 @@ def advance(
 
 
 def elbo(parameters: Parameters, batch: Rows, weight: Array, size: int, settings: Settings) -> Array:
-    """The bound on the evidence of all `size` rows that a batch of them tells, but for the constants of its counts.
+    """The bound on the evidence of all `size` rows that a batch of them gives, but for the constants of its counts.
 
     Rows of the weight 0 are none.
     """

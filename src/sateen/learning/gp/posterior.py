@@ -27,7 +27,7 @@ from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.settings import Link
 
 _MOST_JOINT: Final = 5000  # points drawn together
-_CACHED: Final = 512  # rows whose covariances a processor keeps at hand
+_CACHED: Final = 512  # rows whose covariances a processor keeps in its cache
 _NODES: Final = 64  # for means under the logistic link
 _LARGEST_VARIANCE: Final = 1e100  # whose square is still a number
 _KNOWN: Final = 1e-13  # of a prior variance: directions that the data moved less than this are as in the prior
@@ -80,7 +80,7 @@ class GPPosterior(LearnedPosterior):
         object.__setattr__(self, "_forms", read_only(np.asfortranarray(forms)))
         object.__setattr__(self, "_signs", read_only(signs))
         if not np.isfinite(self._latent(self.points[:1])).all():
-            raise InputError("the mean and the spread of the inducing values are no finite function")
+            raise InputError("the mean and the spread of the inducing values do not give a finite function")
 
     def _check_shapes(self) -> None:
         """Refuse parts that do not fit each other, before their products are taken."""
@@ -90,14 +90,14 @@ class GPPosterior(LearnedPosterior):
         for name, shape in shapes.items():
             values = getattr(self, name)
             if values.shape != shape or not np.isfinite(values).all():
-                raise InputError(f"{name} is of the shape {values.shape}, and {shape} finite numbers are wanted")
+                raise InputError(f"{name} has the shape {values.shape}, and {shape} finite numbers are needed")
         sound = np.isfinite(self.offset) and self.kernel.diagonal <= _LARGEST_VARIANCE
         if not count or len(self.kernel.length_scales) != inputs or not sound:
             raise InputError(f"{count} inducing points and {self.kernel} do not fit {inputs} inputs")
 
     @on_one_thread
     def latent_moments(self, points: object) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of g = Φ⁻¹(f) at each point; exact under the probit link."""
+        """Mean and standard deviation of g = Φ⁻¹(f) at each point, without the floor; exact under the probit link."""
         if self.link != "probit":
             return LearnedPosterior.latent_moments(self, points)
         mean, variance = self.latent(self.inputs.unit(self._points(points, extrapolate=False).theta))
@@ -105,7 +105,7 @@ class GPPosterior(LearnedPosterior):
 
     @on_one_thread
     def latent_covariance(self, points: object, *, seed: int) -> FloatArray:
-        """The joint covariance of g = Φ⁻¹(f) at the points; exact under the probit link.
+        """The joint covariance of g = Φ⁻¹(f) at the points, without the floor; exact under the probit link.
 
         It is the sum of what the inducing values leave open, k(x, x') - a(x)ᵀa(x'), and of what is not known of them,
         a(x)ᵀQ Qᵀa(x'). The second part is never the difference of large numbers, so that small variances keep digits.
@@ -140,7 +140,13 @@ class GPPosterior(LearnedPosterior):
         from sateen.learning.gp.paths import draw_functions
 
         check_draws(n)
-        return draw_functions(self, n, seed)
+        drawn = draw_functions(self, n, seed)
+
+        def functions(points: object) -> FloatArray:
+            where = self._points(points, extrapolate=False)
+            return self._with_floor(where, drawn(where), seed)
+
+        return functions
 
     def latent(self, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of g at unit inputs."""

@@ -194,11 +194,11 @@ def prior_of(
             arrays.get("points"),
         )
     seen = observations if unseen.all() or not unseen.any() else observations[~unseen]
-    inputs, notes, compared = choose_inputs(seen, recipe.inputs, seed)
-    sample = sample_of(seen, inputs)
-    if not every_row:
-        sample = sample.some(KERNEL_ROWS, stream(seed, "kernel"))
     with working(progress, f"{name}: kernel", MOST_EVALUATIONS, "evaluations"):
+        inputs, notes, compared = choose_inputs(seen, recipe.inputs, seed, partial(progress.advance, 0))
+        sample = sample_of(seen, inputs)
+        if not every_row:
+            sample = sample.some(KERNEL_ROWS, stream(seed, "kernel"))
         climb = search(sample, compared, partial(progress.advance, 1))
     if _sees_data(recipe, observations) and len(sample) < len(observations):
         notes += (f"the kernel was learned from {len(sample):,} of {len(observations):,} points",)
@@ -224,7 +224,7 @@ def inducing_among(recipe: EPGP | SVIGP, kernel: Kernel, x: FloatArray, seed: in
 
 
 def check_memory(recipe: EPGP | SVIGP, observations: Observations, most: float, what: str, limit: str) -> None:
-    """Refuse what would take more than so many bytes for the features of all rows; `limit` says that it is too much."""
+    """Refuse what would take more than this many bytes for the features of all rows; `limit` says it is too much."""
     points = min(recipe.inducing or inducing_for(len(observations.relevant)), len(observations))
     needed, size = COPIES * 8.0 * len(observations) * points, f"{len(observations):,} points"
     if needed > most:

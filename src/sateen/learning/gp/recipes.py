@@ -46,6 +46,7 @@ class EPGP(Recipe):
     variance: float | None = None
     split: float | None = None
     memory: float = 4e9
+    floor: bool = True
 
     def __post_init__(self) -> None:
         _check_prior(self, "memory")
@@ -104,6 +105,8 @@ class SVIGP(Recipe):
     parameter. At most 4,000 points are used for that, all of them with `hyperparameters="joint"`. With `split` all that
     is learned from a random share of the points, and the posterior from the others, so that `kl()` means something.
 
+    With `floor`, intervals are nowhere much narrower than the runs of the whole training allow: see docs/learning.md.
+
     With `device="cpu"` NumPy does all of the work. With "gpu", or "auto" for the best device that JAX finds, JAX reads
     the rows, where they are more than 4,000, and predicts, in double precision.
 
@@ -129,6 +132,7 @@ class SVIGP(Recipe):
     hyperparameters: Hyperparameters = "subset"
     split: float | None = None
     device: Device = "cpu"
+    floor: bool = True
 
     def __post_init__(self) -> None:
         _check_prior(self)

@@ -31,12 +31,12 @@ _INDUCING: Final = {0: 1, 1: 100, 2: 200}  # by dimension; 500 beyond
 
 
 def inducing_for(dimension: int) -> int:
-    """How many inducing points are enough, or affordable, in so many dimensions."""
+    """How many inducing points are enough, or affordable, in this many dimensions."""
     return _INDUCING.get(dimension, 500)
 
 
 def choose_inducing(kernel: Kernel, x: FloatArray, most: int) -> FloatArray:
-    """At most so many of the points, each the one whose value is the least known from those before it.
+    """At most this many of the points, each the one whose value is the least known from those before it.
 
     It is the pivoted Cholesky factorisation of the covariance, stopped when no more than 1e-7 of any variance is left.
     Of equals the first is taken.

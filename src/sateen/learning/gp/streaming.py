@@ -64,7 +64,7 @@ class Natural:
 class Stream:
     """Rows of inputs and counts, read block by block through a basis; in single precision where that is safe.
 
-    `adder` says for a basis and q how a block is added to sums; by default NumPy does it. `by` tells who does.
+    `adder` says for a basis and q how a block is added to sums; by default NumPy does it. `by` says which does.
     """
 
     basis: Basis

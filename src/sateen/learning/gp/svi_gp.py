@@ -155,7 +155,7 @@ def _converged(recipe: SVIGP, climb: Callable[..., Variational[Any]], tolerance:
 
         end = climb(tolerance=tolerance, most=most, step=step)
     restless = end.gain > max(10.0 * tolerance, 1e-6 * abs(end.elbo))
-    trouble = f"the ELBO still rose by {end.gain:.2g} nats in the last step; raise passes" if restless else ""
+    trouble = f"the ELBO still rose by {end.gain:.2g} in the last step; raise passes" if restless else ""
     return Inferred(end.q, (*values, end.elbo), trouble, end.interrupted)
 
 

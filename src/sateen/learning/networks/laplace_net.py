@@ -43,6 +43,8 @@ from sateen.learning.networks.network import (
 from sateen.learning.networks.posterior import LaplacePosterior
 from sateen.learning.networks.recipes import LaplaceNet
 from sateen.learning.networks.training import (
+    BATCH_OF_MANY,
+    MANY_POINTS,
     Batches,
     CountLoss,
     Schedule,
@@ -54,9 +56,7 @@ from sateen.learning.networks.training import (
 )
 from sateen.learning.settings import Precision
 
-_MANY_POINTS: Final = 300_000
 _BATCH: Final = 256
-_BATCH_OF_MANY: Final = 512  # where there are many points, less noise is worth its price
 _CHUNK: Final = 500  # rows whose derivatives are held at once; also keeps sums in single precision short
 _SETTLED: Final = 2.0  # nats below the mode are nothing, nor are
 _NEAR: Final = 1.5  # nats for each direction of the weights that is known: draws from the belief are 0.5 below it
@@ -97,9 +97,33 @@ def fit(
     )
 
 
+def held_out_mean(
+    recipe: LaplaceNet, observations: Observations, hidden: HostArray, seed: int, progress: Progress
+) -> FloatArray:
+    """f by networks alone, without curvature, at the rows whose counts a mask hides from them.
+
+    A hidden row stays among the others without a run, so that all shapes, and what is compiled for them, are those of a
+    fit to all rows. Every row has a decided run.
+    """
+    inputs, _, sample, kept = task_of("laplace-net", recipe, observations, seed, None)
+    net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
+    total = recipe.nets * recipe.steps
+    trainer = Trainer(total, progress, kept)
+    seen = Sample(
+        sample.x, *(np.where(hidden, 0.0, each) for each in (sample.satisfied, sample.undecided, sample.trials))
+    )
+    with arithmetic(recipe.device, recipe.precision), working(progress, "comparing with a network", total, "steps"):
+        trained = _trained(recipe, net, seen, seed, trainer)
+        if trainer.interrupted:
+            raise KeyboardInterrupt  # nothing is learned yet
+        x = np.asarray(sample.x[hidden], recipe.precision)
+        means = [np.asarray(net.probability(net.output(one.parameters, x)), np.float64) for one in trained]
+    return np.asarray(np.mean(means, axis=0))
+
+
 def _trained(recipe: LaplaceNet, net: Net, sample: Sample, seed: int, trainer: Trainer) -> list[Trained]:
     """The networks whose training ended, or the only one that began before Ctrl-C."""
-    size = _BATCH_OF_MANY if len(sample) >= _MANY_POINTS else _BATCH
+    size = BATCH_OF_MANY if len(sample) >= MANY_POINTS else _BATCH
     batches = Batches.of(sample, recipe.batch or size, seed, recipe.precision)
     fixed = np.asarray(prior_precision(recipe.weight_decay, net) / len(sample), recipe.precision)
     loss, course, trained = CountLoss(net, window_of(sample)), Schedule(recipe.steps, recipe.rate), list[Trained]()
@@ -118,14 +142,14 @@ def _trained(recipe: LaplaceNet, net: Net, sample: Sample, seed: int, trainer: T
 
 
 def _verdict(nets: int, done: int, beliefs: list[Belief]) -> str:
-    """Whether each network, so many of which are done, is about as near to its mode as draws from its belief."""
+    """Whether each network, of which this many are done, is about as near to its mode as draws from its belief."""
     if done < nets:
         return f"interrupted with {done} of {nets} networks trained: fit again, with a checkpoint to resume from"
     farthest = max(beliefs, key=lambda one: one.gain - _NEAR * one.effective)
     if farthest.gain <= max(_NEAR * farthest.effective, _SETTLED):
         return "converged"
     return (
-        f"the log-posterior of a network could still rise by about {farthest.gain:.3g} nats, with "
+        f"the log-posterior of a network could still rise by about {farthest.gain:.3g}, with "
         f"{farthest.effective:.3g} directions of its weights known: raise steps"
     )
 
@@ -177,7 +201,7 @@ def _slope(net: Net, weights: HostArray, sample: Sample, window: int, decay: flo
 
 
 def _chunk(sample: Sample, start: int, size: int, precision: Precision) -> Rows:
-    """So many rows; those that are missing at the end have no runs, and tell nothing."""
+    """This many rows; those that are missing at the end have no runs, and tell nothing."""
     part = sample[start : start + size]
     missing = size - len(part)
     columns = (part.x, part.satisfied, part.undecided, part.trials)

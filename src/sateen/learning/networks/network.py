@@ -23,16 +23,17 @@ from jax.scipy.special import gammaln, log_ndtr, ndtr
 from scipy import special
 
 from sateen.core.errors import InputError
+from sateen.core.extras import install_command
 from sateen.core.types import Array as HostArray
 from sateen.core.types import FloatArray
 from sateen.learning.inputs import Sample
+from sateen.learning.networks.compilations import kept_compilations
 from sateen.learning.settings import Activation, Device, Link, Precision
 
 Array: TypeAlias = Any  # of JAX, traced or not
 
 _LOG_TWO_PI: Final = float(np.log(2 * np.pi))
 _FEW_ROWS: Final = 64  # are not worth a large block
-_INSTALL: Final = {"gpu": " with  pip install 'jax[cuda13]', or in a clone  pip install '.[gpu]'"}
 _FIRST_OUTPUT: Final = 0.1  # of its usual size, so that training begins with g near a constant
 
 
@@ -190,7 +191,7 @@ def arithmetic(device: Device, precision: Precision, *, forgiving: bool = False)
     """
     place = _place(device, forgiving)
     wide, exactly = jax.enable_x64(precision == "float64"), jax.default_matmul_precision("highest")
-    with wide, exactly, jax.default_device(place), jax.disable_jit(False):
+    with wide, exactly, jax.default_device(place), jax.disable_jit(False), kept_compilations():
         try:
             yield
         except jax.errors.JaxRuntimeError as error:
@@ -207,7 +208,8 @@ def _place(device: Device, forgiving: bool) -> jax.Device:
             remedy = "unset JAX_PLATFORMS, or install JAX for the platform that it names"
             raise InputError(f"JAX finds nothing to compute on; {remedy}") from None
         if not forgiving:
-            remedy = f"take device='auto', or install JAX for it{_INSTALL.get(device, '')}"
+            how = f" with  {install_command('gpu')}" if device == "gpu" else ""
+            remedy = f"take device='auto', or install JAX for it{how}"
             raise InputError(f"JAX finds no {device} here; {remedy}") from None
         return _place("auto", forgiving)
 

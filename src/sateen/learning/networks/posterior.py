@@ -22,6 +22,7 @@ from sateen.core.observations import Observations
 from sateen.core.threads import processors
 from sateen.core.types import Array as HostArray
 from sateen.core.types import FloatArray
+from sateen.learning.floor import probability_deviation
 from sateen.learning.networks.network import Array, Net, angle, arithmetic, blocks, jacobian
 from sateen.learning.posterior import LearnedPosterior, Summary
 from sateen.learning.scale import scales_differ
@@ -63,10 +64,11 @@ class NetworkPosterior(LearnedPosterior):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BNNPosterior(NetworkPosterior):
-    """f of a network whose weights are independent normals with the means `mean` and the deviations `spread`.
+    """f of a network whose weights are independent normals, with a row of means `mean` and of deviations `spread`.
 
-    The rows of `draws` are the weights of networks that were drawn from it at the fit: quantiles, mean and deviation
-    of f are theirs. `centre` are the weights of the deterministic network at which the prior was centred.
+    Several rows are an equal mixture. The rows of `draws` are the weights of networks that were drawn from it at the
+    fit: quantiles, mean and deviation of f are theirs. A row of `centre` has the weights of the deterministic network
+    at which the prior was centred.
     """
 
     kind: ClassVar[str] = "svi-bnn"
@@ -78,10 +80,12 @@ class BNNPosterior(NetworkPosterior):
     def __post_init__(self) -> None:
         self._check_net(len(np.atleast_1d(self.draws)))
         for name in ("centre", "mean", "spread", "draws"):
-            values = np.array(getattr(self, name), self.recipe.precision)
-            fits = values.shape[-1] == self.net.size and values.ndim == 1 + (name == "draws")
+            values = np.atleast_2d(np.array(getattr(self, name), self.recipe.precision))
+            fits = values.shape[1:] == (self.net.size,) and (
+                name == "draws" or len(values) == len(np.atleast_2d(self.mean))
+            )
             if not fits or not np.isfinite(values).all():
-                raise InputError(f"{name} is no set of weights of {self.net}")
+                raise InputError(f"{name} is not a set of weights of {self.net}")
             object.__setattr__(self, name, read_only(values))
         if not (self.spread > 0).all():
             raise InputError("the deviations of the weights are positive, and not all of these are")
@@ -93,11 +97,12 @@ class BNNPosterior(NetworkPosterior):
     def kl(self) -> float:
         """KL from independent standard normal weights, which have seen nothing, in nats.
 
-        With inputs="auto" the data chose between two scales. Such a choice is itself part of the posterior, and a prior
-        that is undecided between the two is ln 2 away.
+        That of a mixture is at most the mean of its parts', because KL is convex, and that bound is given. With
+        inputs="auto" the data chose between two scales. Such a choice is itself part of the posterior, and a prior that
+        is undecided between the two is ln 2 away.
         """
         mean, spread = self.mean.astype(np.float64), self.spread.astype(np.float64)
-        nats = float(np.sum(0.5 * (spread**2 + mean**2 - 1.0) - np.log(spread)))
+        nats = float(np.sum(0.5 * (spread**2 + mean**2 - 1.0) - np.log(spread))) / len(mean)
         chosen = self.recipe.inputs == "auto" and scales_differ(self.training.observations)
         return nats + (log(2.0) if chosen else 0.0)
 
@@ -121,7 +126,8 @@ class BNNPosterior(NetworkPosterior):
 
     def _draws(self, unit: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         noise = rng.standard_normal((n, self.net.size), dtype=np.float32)
-        weights = (self.mean + self.spread * noise).astype(self.mean.dtype)
+        which = rng.integers(len(self.mean), size=n)
+        weights = (self.mean[which] + self.spread[which] * noise).astype(self.mean.dtype)
         return np.concatenate(self._of_draws(unit, weights, np.asarray), axis=1).astype(np.float64)
 
     def _of_draws(self, unit: FloatArray, weights: HostArray, then: Callable[[HostArray], _Made]) -> list[_Made]:
@@ -144,7 +150,7 @@ class BNNPosterior(NetworkPosterior):
 class LaplacePosterior(NetworkPosterior):
     """An equal mixture of networks, on the scale of the angle φ = arcsin √f, where each is normal.
 
-    A row of `weights` is a network, and the matrix F in `factors` beside it tells the covariance F Fᵀ of its weights.
+    A row of `weights` is a network, and the matrix F in `factors` next to it gives the covariance F Fᵀ of its weights.
     At a point φ has the mean of its network and the variance |φ'(g) J F|², J being the derivative of g by the weights.
     To the variance of the mixture `misfit` is added everywhere: networks err also where they are sure and agree, and
     about as much as the counts leave them free to, on average. The mean of f is that of the networks.
@@ -164,7 +170,7 @@ class LaplacePosterior(NetworkPosterior):
         for name, shape in shapes.items():
             values = np.array(getattr(self, name), self.recipe.precision)
             if values.shape != shape or not np.isfinite(values).all():
-                raise InputError(f"{name} is of the shape {values.shape}, and {shape} finite numbers are wanted")
+                raise InputError(f"{name} has the shape {values.shape}, and {shape} finite numbers are needed")
             object.__setattr__(self, name, read_only(values))
 
     @property
@@ -174,7 +180,7 @@ class LaplacePosterior(NetworkPosterior):
     def kl(self) -> float:
         """Refused: networks that are linear around trained weights have no prior that has not seen the data."""
         raise InputError(
-            f"{self.kind} believes in networks made linear where the data led them, so no prior for kl() has not seen "
+            f"{self.kind} is linear around networks fitted to the data, so it has no prior for kl() that has not seen "
             "the data; use bound_error(method='betting'), or learn with SVIBNN, or a Gaussian process with split=0.3"
         )
 
@@ -191,7 +197,7 @@ class LaplacePosterior(NetworkPosterior):
         mean = f.mean(axis=0)
         middle, reach = np.arcsin(np.sqrt(mean)), float(ndtri((1.0 + level) / 2.0)) * deviation
         lower, upper = (np.sin(np.clip(middle + sign * reach, 0.0, np.pi / 2.0)) ** 2 for sign in (-1.0, 1.0))
-        return mean, _deviation(middle, deviation), lower, upper
+        return mean, probability_deviation(middle, deviation), lower, upper
 
     def _draws(self, unit: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Each draw is a network of the mixture, with weights drawn for it, all of it shifted alike by the misfit."""
@@ -243,10 +249,3 @@ def _moves(net: Net, weights: Array, factor: Array, x: Array) -> tuple[Array, Ar
     """φ at the rows of `x`, and what each column of the factor moves it by."""
     middle, slope = angle(net, net.output(weights, x))
     return middle, slope[:, None] * (jacobian(net, weights, x) @ factor)
-
-
-def _deviation(middle: FloatArray, deviation: FloatArray) -> FloatArray:
-    """The standard deviation of sin² φ for a normal φ."""
-    once, twice = np.exp(-2.0 * deviation**2), np.exp(-8.0 * deviation**2)
-    of_square = 0.5 * (1.0 + np.cos(4.0 * middle) * twice) - (np.cos(2.0 * middle) * once) ** 2
-    return np.asarray(0.5 * np.sqrt(np.maximum(of_square, 0.0)))

@@ -16,15 +16,17 @@ _CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `
 class SVIBNN(Recipe):
     """A Bayesian neural network d-`width`-`width`-1 with independent normal weights.
 
-    It is trained for `steps` mini-batches of `batch` points, or for `epochs` over all of them where these are given, at
-    `rate`; before that, `pretraining` as many train the deterministic network at which the prior is centred, at
-    `pretraining_rate` and with the prior precision `weight_decay` (None: as many as there are inputs, at most 10). Both
-    rates sink to 0 with `cooling`. The prior has the deviation `prior_scale` / `width`; with `layer_prior`, a layer has
-    `prior_scale` over its own width instead, so that the output layer has `prior_scale`. Without `scale_likelihood`,
-    the likelihood of a batch is not scaled to all points: the prior then counts once for every batch of an epoch.
+    It is trained for `steps` mini-batches of `batch` points (None: 100, or 512 where there are 300,000 points or more),
+    or for `epochs` over all of them where these are given, at `rate`; before that, `pretraining` as many train the
+    deterministic network at which the prior is centred, at `pretraining_rate` and with the prior precision
+    `weight_decay` (None: as many as there are inputs, at most 10). Both rates sink to 0 with `cooling`. The prior has
+    the deviation `prior_scale` / `width`; with `layer_prior`, a layer has `prior_scale` over its own width instead, so
+    that the output layer has `prior_scale`. Without `scale_likelihood`, the likelihood of a batch is not scaled to all
+    points: the prior then counts once for every batch of an epoch. `guides` such networks are trained, each from random
+    weights of its own, and the posterior is their equal mixture (None: 1, or 4 where there are 300,000 points or more).
     Posterior quantiles are those of `draws` networks (None: so many that with 99 % probability no quantile is off by
     more than `quantile_error` in its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision`
-    is that of numbers.
+    is that of numbers. With `floor`, intervals are nowhere much narrower than the runs of the whole training allow.
 
     >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
     (736, 1000)
@@ -42,7 +44,8 @@ class SVIBNN(Recipe):
     steps: int | None = 10_000
     epochs: int | None = None
     pretraining: int = 8000
-    batch: int = 100
+    batch: int | None = None
+    guides: int | None = None
     rate: float = 0.005
     pretraining_rate: float = 0.015
     weight_decay: float | None = None
@@ -55,6 +58,7 @@ class SVIBNN(Recipe):
     inputs: InputScale = "auto"
     device: Device = "auto"
     precision: Precision = "float32"
+    floor: bool = True
 
     def __post_init__(self) -> None:
         check_settings(self, zero=("weight_decay",))
@@ -73,6 +77,8 @@ class SVIBNN(Recipe):
             link="logit",
             steps=None,
             epochs=2000,
+            batch=100,
+            guides=1,
             pretraining=500,
             rate=0.001,
             pretraining_rate=0.01,
@@ -81,6 +87,7 @@ class SVIBNN(Recipe):
             layer_prior=True,
             draws=1000,
             inputs="linear",
+            floor=False,
         )
 
     @classmethod
@@ -106,7 +113,8 @@ class LaplaceNet(Recipe):
     more), with steps of `rate` that sink to 0. `weight_decay` is the precision of the normal prior of every weight
     (None: as many as there are inputs, at least 1 and at most 10). The curvature is summed over `curvature_rows` rows,
     drawn at random, and scaled to all. Of the belief about the weights, `draws` draws for each network are kept, whose
-    covariance stands for it. `precision` is that of numbers.
+    covariance stands for it. `precision` is that of numbers. With `floor`, intervals are nowhere much narrower than the
+    runs of the whole training allow.
 
     >>> LaplaceNet(nets=0)
     Traceback (most recent call last):
@@ -124,11 +132,12 @@ class LaplaceNet(Recipe):
     batch: int | None = None
     rate: float = 0.015
     weight_decay: float | None = None
-    curvature_rows: int = 10_000
+    curvature_rows: int = 5000
     draws: int = 128
     inputs: InputScale = "auto"
     device: Device = "auto"
     precision: Precision = "float32"
+    floor: bool = True
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -7,13 +7,16 @@ A network with the weights w has f = Φ(g_w). First a deterministic network is t
 where m is the width of the hidden layers, or with `layer_prior` that of each layer itself. Without `scale_likelihood`
 the factor N/B is left out. The expectation is taken by local reparametrisation: given the values of one layer, those of
 the next before activation are independent normals, which are drawn instead of w.
+
+Where there are many points, several such q are found, from different random weights, and their equal mixture is the
+posterior: what they differ in is not known to any of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +34,8 @@ from sateen.learning.networks.network import Array, Net, Rows, arithmetic, log_l
 from sateen.learning.networks.posterior import BNNPosterior
 from sateen.learning.networks.recipes import SVIBNN
 from sateen.learning.networks.training import (
+    BATCH_OF_MANY,
+    MANY_POINTS,
     Batches,
     CountLoss,
     Schedule,
@@ -41,6 +46,8 @@ from sateen.learning.networks.training import (
     task_of,
 )
 
+_BATCH: Final = 100
+_GUIDES_OF_MANY: Final = 4
 _FIRST_SPREAD: Final = 0.2  # of the deviation of the prior, with which that of q begins
 _FEWEST_SLOTS: Final = 20  # parts of the steps that tell whether the ELBO has settled
 _SETTLED: Final = 2.0  # nats in all, or
@@ -53,50 +60,96 @@ def fit(
     """As `SVIBNN.fit`."""
     inputs, notes, sample, kept = task_of("svi-bnn", recipe, observations, seed, checkpoint)
     net = Net(inputs.dimension, recipe.width, recipe.activation, recipe.link)
-    first = _steps(recipe, recipe.pretraining, sample)
-    second = _steps(recipe, recipe.steps or recipe.epochs or 0, sample)
-    total = first + second
-    trainer = Trainer(total, progress, kept)
-    with arithmetic(recipe.device, recipe.precision), working(progress, "svi-bnn", total, "steps"):
-        centre, q = _trained(recipe, net, sample, seed, trainer, first, second)
-    elbo = log_ways(sample) - len(sample) * q.losses
-    verdict = _verdict(elbo, q.done, second, len(sample), recipe.cooling)
-    record = Record("elbo", q.ends, elbo, verdict, trainer.seconds, q.done < second, notes)
-    mean, spread = q.parameters[0], np.exp(q.parameters[1])
-    noise = stream(seed, "draws").standard_normal((recipe.number_of_draws, len(mean)), dtype=np.float32)
-    draws = (mean + spread * noise).astype(mean.dtype)
+    is_large = len(sample) >= MANY_POINTS
+    count = recipe.guides or (_GUIDES_OF_MANY if is_large else 1)
+    batch = recipe.batch or (BATCH_OF_MANY if is_large else _BATCH)
+    first, second = (_steps(recipe, each, len(sample), batch) for each in (recipe.pretraining, recipe.steps))
+    trainer = Trainer(count * (first + second), progress, kept)
+    with arithmetic(recipe.device, recipe.precision), working(progress, "svi-bnn", count * (first + second), "steps"):
+        batches = Batches.of(sample, batch, seed, recipe.precision)
+        guides = _Search(recipe, net, sample, batches, seed, trainer, first, second).guides(count)
+    elbos = log_ways(sample) - len(sample) * np.array([each.q.losses for each in guides])
+    done = sum(each.q.done for each in guides)
+    verdicts = [_verdict(each, done, count * second, len(sample), recipe.cooling) for each in elbos]
+    verdict = next((each for each in verdicts if each != "converged"), "converged")
+    record = Record(
+        "elbo", guides[0].q.ends, elbos.mean(axis=0), verdict, trainer.seconds, done < count * second, notes
+    )
+    centre, mean = (np.array([getattr(each, name) for each in guides]) for name in ("centre", "mean"))
+    spread = np.exp([each.q.parameters[1] for each in guides])
+    noise = stream(seed, "draws").standard_normal((recipe.number_of_draws, net.size), dtype=np.float32)
+    which = np.arange(len(noise)) % len(guides)
+    draws = (mean[which] + spread[which] * noise).astype(mean.dtype)
     return BNNPosterior(recipe, Training(observations), inputs, record, net, centre, mean, spread, draws)
 
 
-def _steps(recipe: SVIBNN, count: int, sample: Sample) -> int:
-    """So many steps, or epochs, in steps."""
-    return count if recipe.epochs is None else count * ceil(len(sample) / min(recipe.batch, len(sample)))
+def _steps(recipe: SVIBNN, count: int | None, rows: int, batch: int) -> int:
+    """This many steps, or epochs, in steps; those of the recipe where None is given."""
+    if recipe.epochs is None:
+        return count or 0
+    return (count or recipe.epochs) * ceil(rows / min(batch, rows))
 
 
-def _trained(
-    recipe: SVIBNN, net: Net, sample: Sample, seed: int, trainer: Trainer, first: int, second: int
-) -> tuple[HostArray, Trained]:
-    """The weights of the deterministic network, and q: its means and the logarithms of its deviations."""
-    batches, window = Batches.of(sample, recipe.batch, seed, recipe.precision), window_of(sample)
-    rest = 0.0 if recipe.cooling else 1.0
-    decay = prior_precision(recipe.weight_decay, net)
-    start = first_weights(net, sample, stream(seed, "weights"), recipe.precision)
-    course, fixed = Schedule(first, recipe.pretraining_rate, rest), np.asarray(decay / len(sample), recipe.precision)
-    chance = stream(seed, "pretraining")
-    alone = trainer.train("net", CountLoss(net, window), start, batches, fixed, course, chance)
-    if trainer.interrupted:
-        raise KeyboardInterrupt  # nothing is believed yet
-    spread = _prior_spread(recipe, net)
-    guide = np.stack([alone.parameters, np.log(_FIRST_SPREAD * spread)])
-    size = len(sample) if recipe.scale_likelihood else batches.batch
-    prior = alone.parameters, spread, np.asarray(size, recipe.precision)
-    course, chance = Schedule(second, recipe.rate, rest), stream(seed, "training")
-    q = trainer.train("guide", Bound(net, window), guide, batches, prior, course, chance)
-    if not q.done:
-        raise KeyboardInterrupt
-    if not np.isfinite(q.parameters).all():
-        raise InputError(f"the fit diverged; lower rate, which is {recipe.rate:g}, or pretraining_rate")
-    return alone.parameters, q
+class _Guide(NamedTuple):
+    """The weights of a deterministic network, and the q that begins there."""
+
+    centre: HostArray
+    q: Trained
+
+    @property
+    def mean(self) -> HostArray:
+        """The means of the weights under q."""
+        return np.asarray(self.q.parameters[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The search for guides: `first` steps for a deterministic network, then `second` for a guide that begins there."""
+
+    recipe: SVIBNN
+    net: Net
+    sample: Sample
+    batches: Batches
+    seed: int
+    trainer: Trainer
+    first: int
+    second: int
+
+    def guides(self, count: int) -> list[_Guide]:
+        """So many; after Ctrl-C those that were found, or the first as far as it had come."""
+        found = list[_Guide]()
+        for place in range(count):
+            one = self._guide(place)
+            if one.q.done == self.second or (one.q.done and not found):
+                found.append(one)
+            if self.trainer.interrupted:
+                break
+        if not found:
+            raise KeyboardInterrupt  # nothing is believed yet
+        if not all(np.isfinite(each.q.parameters).all() for each in found):
+            raise InputError(f"the fit diverged; lower rate, which is {self.recipe.rate:g}, or pretraining_rate")
+        return found
+
+    def _guide(self, place: int) -> _Guide:
+        recipe, net, window = self.recipe, self.net, window_of(self.sample)
+        mark, names = (str(place), (place,)) if place else ("", ())  # the first is that of a fit with one guide
+        rest = 0.0 if recipe.cooling else 1.0
+        start = first_weights(net, self.sample, stream(self.seed, "weights", *names), recipe.precision)
+        decay = np.asarray(prior_precision(recipe.weight_decay, net) / len(self.sample), recipe.precision)
+        course, chance = Schedule(self.first, recipe.pretraining_rate, rest), stream(self.seed, "pretraining", *names)
+        loss = CountLoss(net, window)
+        alone = self.trainer.train(f"net{mark}", loss, start, self.batches, decay, course, chance)
+        if self.trainer.interrupted:
+            return _Guide(alone.parameters, alone._replace(done=0))
+        spread = _prior_spread(recipe, net)
+        guide = np.stack([alone.parameters, np.log(_FIRST_SPREAD * spread)])
+        size = len(self.sample) if recipe.scale_likelihood else self.batches.batch
+        prior = alone.parameters, spread, np.asarray(size, recipe.precision)
+        course, chance = Schedule(self.second, recipe.rate, rest), stream(self.seed, "training", *names)
+        bound = Bound(net, window)
+        return _Guide(
+            alone.parameters, self.trainer.train(f"guide{mark}", bound, guide, self.batches, prior, course, chance)
+        )
 
 
 def _prior_spread(recipe: SVIBNN, net: Net) -> HostArray:
@@ -163,4 +216,4 @@ def _verdict(elbo: FloatArray, done: int, steps: int, rows: int, cooling: bool) 
     noise = 3.0 * sqrt(float(last.var() + before.var()) / quarter)
     if rise <= max(_SETTLED, _SETTLED_A_ROW * rows, noise):
         return "converged"
-    return f"the ELBO still rose by {rise:.3g} nats in the {'third' if cooling else 'last'} quarter: raise steps"
+    return f"the ELBO still rose by {rise:.3g} in the {'third' if cooling else 'last'} quarter: raise steps"

@@ -35,7 +35,10 @@ from sateen.learning.settings import Precision
 _BLOCK_SECONDS: Final = 0.3  # of work between two looks at Ctrl-C and at the clock
 _CHECKPOINT_SECONDS: Final = 10.0
 _RESERVOIR: Final = 1 << 22  # standard normal numbers
+_EPOCHS: Final = 128  # whose numbers are rounded up to multiples of this
 _SLOTS: Final = 100  # equal parts of all steps, over each of which the loss is averaged
+MANY_POINTS: Final = 300_000
+BATCH_OF_MANY: Final = 512  # where there are many points, less noise is worth its price
 _ADAM: Final = optax.scale_by_adam()
 _Tree = TypeVar("_Tree")
 
@@ -102,7 +105,7 @@ class Schedule(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What training led to: the parameters after so many steps, and the mean loss over each part of them."""
+    """What training led to: the parameters after this many steps, and the mean loss over each part of them."""
 
     parameters: HostArray
     done: int
@@ -113,8 +116,8 @@ class Trained(NamedTuple):
 class _Chance(NamedTuple):
     """What chance decides. An epoch reads all rows once, from one of `starts` on and round to it.
 
-    A step reads its noise in the `reservoir` of standard normal numbers, from one of `places` on. To draw them anew for
-    every step would take five times as long as all the rest of it.
+    A step reads its noise in the `reservoir` of standard normal numbers, from one of `places` on. To draw them again
+    for every step would take five times as long as all the rest of it.
     """
 
     starts: Array
@@ -125,6 +128,7 @@ class _Chance(NamedTuple):
     def of(cls, batches: Batches, steps: int, noise: int, rng: np.random.Generator) -> _Chance:
         epochs = steps * batches.batch // batches.size + 1
         starts = rng.integers(batches.size, size=epochs, dtype=np.int32)
+        starts = np.pad(starts, (0, -epochs % _EPOCHS))  # so that a shorter fit has the same shapes
         if not noise:
             return cls(*map(jax.device_put, (starts, starts[:0], starts[:0])))
         size = noise + _RESERVOIR
@@ -175,7 +179,7 @@ def _advance(
 
 
 class Trainer:
-    """Trains one thing after another, in so many steps in `total`, and keeps a checkpoint from which the work resumes.
+    """Trains one thing after another, in this many steps in `total`, with a checkpoint from which the work resumes.
 
     Ctrl-C ends the work with what there is: `interrupted` is True from then on.
     """
@@ -224,7 +228,7 @@ class Trainer:
     ) -> tuple[_Tree, int]:
         """A state, or what the checkpoint has under the name, after all steps or those before Ctrl-C; and how many.
 
-        `advance` takes a state, how many steps led to it, and how many more to make: at most so many at once.
+        `advance` takes a state, how many steps led to it, and how many more to make: at most this many at once.
         """
         done, pace = self._done.get(name, 0), 1
         if done > steps:
