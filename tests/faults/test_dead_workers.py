@@ -46,7 +46,7 @@ def test_an_executor_whose_worker_is_killed_is_told_and_the_stored_runs_are_kept
     store = tmp_path / "runs.db"
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         killer = Killer(pool)
-        told = r"a worker of the executor died: .*\n  out of memory\? what is stored is kept; run the same again"
+        told = r"a worker of the executor died: .*\n  it had too little memory, .*what is stored is kept"
         with pytest.raises(st.SimulationError, match=told):
             st.observe(DECAY, GONE, POINTS, RUNS, seed=1, executor=pool, store=store, chunk=10, progress=killer)
         with pytest.raises(st.SimulationError, match=told):  # the pool is of no use any more, and that is told too
@@ -59,7 +59,7 @@ def test_an_executor_whose_worker_is_killed_is_told_and_the_stored_runs_are_kept
 def test_an_executor_that_is_shut_down_is_told() -> None:
     pool = ProcessPoolExecutor(1)
     pool.shutdown()
-    with pytest.raises(st.InputError, match=r"the executor takes no work: .*\n  give an executor that is open"):
+    with pytest.raises(st.InputError, match=r"the executor accepts no work: .*\n  give an executor that is open"):
         st.observe(DECAY, GONE, POINTS, RUNS, seed=1, executor=pool)
 
 

@@ -5,28 +5,22 @@ The disk is a small tmpfs, which takes root to mount; a file fills it up, and is
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from fault_runs import PAPER, STUDY, contents, every, run
-from small_studies import changed
+from fault_runs import STUDY, contents, every, run
+from small_disks import Disk, small_disk
+from small_studies import SMALL, changed
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("mount"),
-        reason="only root on Linux mounts a small disk",
-    ),
-]
+pytestmark = pytest.mark.slow
 
 PLANNED: Final = changed(("points = 40, runs = 20", "budget = 2000"), ('normaliser = "constant"', ""))
+PAPER: Final = ("paper", "a", "--share", "0.02", "--seeds", "1", "-l", "svi-gp", "-o", "result", "--workers", "2")
 SIR: Final = Path(__file__).resolve().parents[2] / "examples" / "birth_death.sateen"
 KEPT: Final = "then run the same again: finished tasks are kept"
 # For each kind of file: what is missing in the result, how many kB are free, and what is said.
@@ -54,43 +48,25 @@ PAPER_FILES: Final = {
 }
 
 
-class Disk:
-    """A disk of 32 MB."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._ballast = folder, folder / "ballast"
-
-    def fill(self, free: int) -> None:
-        """Leave so many kB free."""
-        room = os.statvfs(self.folder)
-        with open(self._ballast, "wb") as stream:
-            os.posix_fallocate(stream.fileno(), 0, room.f_bavail * room.f_frsize - free * 1024)
-
-    def empty(self) -> None:
-        """Make room again."""
-        self._ballast.unlink()
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], check=False).returncode:
-        pytest.skip("this root may not mount")
-    try:
-        yield Disk(folder)
-    finally:
-        subprocess.run(["umount", folder], check=True)
+    with small_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the result of a study."""
-    folder = tmp_path_factory.mktemp("study") / "whole"
-    folder.mkdir()
-    (folder.parent / "study.toml").write_text(PLANNED)
-    assert run(*STUDY, folder=folder).code == 0
-    return folder
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A folder with the result of a study, which is made once."""
+
+    @cache
+    def made(text: str) -> Path:
+        folder = tmp_path_factory.mktemp("study") / "whole"
+        folder.mkdir()
+        (folder.parent / "study.toml").write_text(text)
+        assert run(*STUDY, folder=folder).code == 0
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +102,11 @@ def fails_and_goes_on(
 
 @pytest.mark.parametrize("kind", every(STUDY_FILES, "store", "posterior", "result.json", "report.html"))
 def test_a_study_on_a_full_disk_says_what_is_kept_and_goes_on_when_there_is_room(
-    kind: str, study: Path, disk: Disk
+    kind: str, whole: Callable[[str], Path], disk: Disk
 ) -> None:
-    (disk.folder / "study.toml").write_text(PLANNED)
-    fails_and_goes_on(STUDY, study, disk, *STUDY_FILES[kind])
+    text = PLANNED if kind == "plan" else SMALL  # a plan takes longer than all the rest
+    (disk.folder / "study.toml").write_text(text)
+    fails_and_goes_on(STUDY, whole(text), disk, *STUDY_FILES[kind])
 
 
 @pytest.mark.parametrize("kind", every(PAPER_FILES, "figure"))
@@ -156,8 +133,8 @@ def test_a_table_of_a_run_on_a_full_disk_leaves_the_old_one(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("free", every([4, 40], 40))
-def test_a_full_kernel_cache_costs_time_and_nothing_else(free: int, study: Path, disk: Disk) -> None:
-    (disk.folder / "study.toml").write_text(PLANNED)
+def test_a_full_kernel_cache_costs_time_and_nothing_else(free: int, whole: Callable[[str], Path], disk: Disk) -> None:
+    study = whole(SMALL)
     (disk.folder / "cache").mkdir(mode=0o700)
     (disk.folder / "tmp").mkdir()
     disk.fill(free)

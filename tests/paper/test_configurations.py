@@ -138,12 +138,12 @@ def test_unknown_names_are_refused() -> None:
 def test_a_grid_needs_as_many_values_on_each_axis() -> None:
     assert Design("grid", 8000, 1).per_axis(3) == 20
     assert Design("grid", 4096, 1).per_axis(6) == 4
-    with pytest.raises(InputError, match="500 points make no grid of dimension 2"):
+    with pytest.raises(InputError, match="500 points do not make a grid of dimension 2"):
         Design("grid", 500, 1).draw(Space(x=(0, 1), y=(0, 1)))
 
 
 def test_a_design_of_no_kind_or_no_size_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'latn' is no kind of design; did you mean latin\?"):
+    with pytest.raises(InputError, match=r"'latn' is not a kind of design; did you mean latin\?"):
         Design("latn", 10, 1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="not 0 points of 5 runs"):
         Design("grid", 0, 5)

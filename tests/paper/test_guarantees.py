@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -91,8 +92,10 @@ def test_a_preset_has_tasks_and_labels_of_its_own(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_figures_and_numbers_that_the_library_does(tmp_path):
+def test_the_command_writes_the_figures_and_numbers_that_the_library_does(small, tmp_path):
+    copytree(small.path, tmp_path / "one")  # where 10 runs per point are finished, among others
     figures = GuaranteeFigures(tmp_path / "one", **{**SMALL, "runs": (10,)})
+    assert not figures.pipeline.pending()
     figures.run()
     files = figures.draw(".svg")
     names = ["guarantee-widths.svg", "guarantee-bands-svi-gp.svg", "guarantee-errors.svg"]

@@ -160,7 +160,7 @@ def test_each_variant_has_its_property(case: Case, variant: str, text: str, hori
 
 @each_case
 def test_an_unknown_variant_is_refused_with_the_nearest_one(case: Case) -> None:
-    with pytest.raises(InputError, match=r"'as stated' is no variant of this case; did you mean as-stated\?"):
+    with pytest.raises(InputError, match=r"'as stated' is not a variant of this case; did you mean as-stated\?"):
         case.formula("as stated")
     with pytest.raises(InputError, match="there are paper-data, as-stated"):
         case.formula("quite another")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -46,6 +47,19 @@ def test_a_configuration_asks_what_the_paper_does():
     assert (question.train, question.test) == (Design("latin", 1_000_000, 20), Design("latin", 4096, 1000))
     assert question.truth_runs == TRUTH_RUNS["phosphorelay"] == 50_000
     assert len(question.points("test")) == 4096
+
+
+def test_fits_of_a_learner_of_ones_own_depend_on_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    keys = []
+    for level in (1, 2):
+        sys.modules.pop("paper_learner", None)  # as in a new process
+        Path("paper_learner.py").write_text(f"class Mine:\n    def fit(self, observations, *, seed): {level}\n")
+        work = Reproduction(["a"], tmp_path / "r", **{**SMALL, "learners": ("svi-gp", "paper_learner:Mine")})
+        keys.append({task.name: task.key for task in work.pipeline.tasks if task.stage.startswith("fits")})
+    changed = {name for name in keys[0] if keys[0][name] != keys[1][name]}
+    assert changed == {name for name in keys[0] if "paper_learner" in name}
+    assert changed
 
 
 def test_sets_are_independent_and_repeatable():
@@ -271,7 +285,7 @@ def test_a_learner_that_cannot_learn_from_a_set_is_kept_as_a_refusal(tmp_path: P
 
 @pytest.mark.parametrize("stop", [1, 4, 8, 11])
 def test_after_ctrl_c_the_same_goes_on_to_the_same(stop: int, done: Reproduction, tmp_path: Path, folder: Path):
-    with pytest.raises(Interrupted, match=r"what is finished is in .*; run the same again to go on"):
+    with pytest.raises(Interrupted, match=r"what is finished is in .*; run the same again to resume"):
         Reproduction(["a"], tmp_path, **SMALL, progress=Watcher(at=stop)).run()
     assert not list((tmp_path / "pieces" / "stages").glob(".*.part"))
     work = Reproduction(["a"], tmp_path, **SMALL)
@@ -289,7 +303,7 @@ def timeless(findings: Findings) -> list[dict]:
 
 
 def test_two_workers_find_the_same_and_go_on_after_ctrl_c(done: Reproduction, tmp_path: Path, folder: Path):
-    with pytest.raises(Interrupted, match="run the same again to go on"):
+    with pytest.raises(Interrupted, match="run the same again to resume"):
         # While two fits are made.
         Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2}, progress=Watcher(at=7)).run()
     work = Reproduction(["a"], tmp_path, **{**SMALL, "workers": 2})

@@ -95,15 +95,15 @@ class TestDamage:
         with pytest.raises(st.InputError, match="has no result of a study; give another"):
             st.Result.load(tmp_path / "none")
         (folder / "result.json").unlink()
-        with pytest.raises(st.InputError, match="has not come to its end there"):
+        with pytest.raises(st.InputError, match="is not finished there"):
             st.Result.load(folder)
         (folder / "result.json").write_text('{"format": 1}')
-        with pytest.raises(st.StoreError, match="is of the format 1, and this sateen reads 3"):
+        with pytest.raises(st.StoreError, match="is of the format 1, and this sateen reads 4"):
             st.Result.load(folder)
         (folder / "result.json").write_text('{"format": 99}')
-        with pytest.raises(st.StoreError, match="is of the format 99, and this sateen reads 3"):
+        with pytest.raises(st.StoreError, match="is of the format 99, and this sateen reads 4"):
             st.Result.load(folder)
-        write_summary(folder / "result.json", {"format": 3})
+        write_summary(folder / "result.json", {"format": 4})
         with pytest.raises(st.StoreError, match="is invalid"):
             st.Result.load(folder)
 
@@ -117,7 +117,7 @@ class TestDamage:
 class TestOthers:
     def test_a_folder_with_other_files_is_not_written_to(self, tmp_path: Path) -> None:
         (tmp_path / "letter.txt").write_text("dear")
-        with pytest.raises(st.StoreError, match="has files in it, and none of a study"):
+        with pytest.raises(st.StoreError, match="has files, and none of a study"):
             small().run(tmp_path)
         assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -143,7 +143,7 @@ class TestOthers:
                 each.chmod(0o700)
 
     def test_two_runs_in_one_folder_are_not_allowed_and_the_second_says_so(self, folder: Path) -> None:
-        with ResultFolder(folder).held(), pytest.raises(st.StoreError, match="another run is at work in"):
+        with ResultFolder(folder).held(), pytest.raises(st.StoreError, match="another run is in progress in"):
             small().run(folder)
         small().run(folder)
 
@@ -156,7 +156,7 @@ class TestOthers:
         with subprocess.Popen([sys.executable, "-c", program, folder], stdout=subprocess.PIPE) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(st.StoreError, match="another run is at work in"):
+            with pytest.raises(st.StoreError, match="another run is in progress in"):
                 small().run(folder)
             holder.send_signal(signal.SIGKILL)
         small().run(folder)

@@ -165,7 +165,7 @@ class TestContent:
         edit(folder / "result.json", lambda content: content["properties"]["gone"]["files"].update(train=name))
         with pytest.raises(st.StoreError, match=r"result\.json is invalid(.|\n)*run the study again"):
             st.Result.load(folder)
-        with pytest.raises(st.InputError, match="which is no file in"):
+        with pytest.raises(st.InputError, match="which is not a file in"):
             ResultFolder(folder).named(name)
 
     @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ class TestContent:
         small().run(folder)
         assert "learn" in {task.split()[0] for task in st.Result.load(folder).seconds}
 
-    @pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 3, "seed": ' + "9" * 5000 + "}", "[]", '"a"', "{"])
+    @pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 4, "seed": ' + "9" * 5000 + "}", "[]", '"a"', "{"])
     def test_what_is_no_object_of_json_is_damaged(self, folder: Path, text: str) -> None:
         (folder / "result.json").write_text(text)
         with pytest.raises(st.StoreError, match=r"result\.json is damaged(.|\n)*run the study again"):

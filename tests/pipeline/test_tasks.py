@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from one_place import OnePlace
 from sateen.core.errors import Interrupted, SateenError, StoreError
+from sateen.pipeline.elsewhere import Elsewhere
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import Outcome, Pipeline, Rebuild, RunContext, Save, folder_task
+from sateen.pools import messages
 from task_pipelines import squares
 
 
@@ -38,6 +41,36 @@ def run(pipeline: Pipeline, workers: int = 1, **options: Any) -> Outcome:
 
 def total(pipeline: Pipeline) -> Any:
     return pipeline["sum"].value()
+
+
+class Foreign(OnePlace):
+    """A worker with another processor, whose file is there already."""
+
+    def __init__(self, file: bytes) -> None:
+        self.file = file
+
+    def answer(self, work: Any, args: tuple[Any, ...]) -> bytes:
+        words, _ = messages.unpacked(args[0])
+        told = {**messages.machine(), "processor": "another one"}
+        return messages.packed({"key": words["key"], "seconds": 1.5, "machine": told}, self.file)
+
+
+def test_a_fit_of_another_processor_is_noted_and_its_last_digits_are_warned_of(tmp_path: Path) -> None:
+    write_checksummed(tmp_path / "answer.json", {"x": 1.0})
+    folder = ResultFolder(tmp_path / "out")
+
+    def make(context: RunContext) -> Save:
+        raise AssertionError("it is made elsewhere")
+
+    elsewhere = Elsewhere("sateen.study.fits:fit_in", ())
+    task = folder_task(folder, "learn x", {}, make, read=read_checksummed, parallel=True, elsewhere=elsewhere)
+    notes = Notes()
+    pool = Foreign((tmp_path / "answer.json").read_bytes())
+    outcome = run(Pipeline(folder, (task,)), progress=notes, pool=pool)
+    assert "learn x: computed by processor another one; its last digits may differ from those here" in notes.notes
+    assert outcome.machines["learn x"]["processor"] == "another one"
+    assert outcome.seconds["learn x"] == 1.5
+    assert task.value() == {"x": 1.0}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -166,7 +199,7 @@ def test_ctrl_c_says_how_to_resume(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     folder = ResultFolder(tmp_path / "out")
-    with pytest.raises(Interrupted, match=rf"what is finished is in {tmp_path}/out; run the same again to go on"):
+    with pytest.raises(Interrupted, match=rf"what is finished is in {tmp_path}/out; run the same again to resume"):
         run(Pipeline(folder, (folder_task(folder, "one", {}, make, read=read_checksummed),)))
 
 

@@ -74,7 +74,7 @@ def test_a_process_that_vanishes_is_an_error_that_says_what_next(tmp_path: Path)
 def test_ctrl_c_ends_what_is_in_the_midst_of_its_work(tmp_path: Path):
     def press(name: str) -> None:
         if name == "b":
-            wait_for((tmp_path / "a").exists)
+            wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "a").read_text())
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -116,7 +116,8 @@ def test_properties_are_read_from_regular_files_only(tmp_path: Path) -> None:
 
 
 def test_a_width_that_no_runs_reach_is_refused(tmp_path: Path) -> None:
-    study = st.Study.parse(changed(("points = 40, runs = 20", "width = 1e-300"), ('normaliser = "constant"', "")))
+    marginal = ('normaliser = "constant"', 'normaliser = "predictive"\nmarginal = true')  # is searched for sooner
+    study = st.Study.parse(changed(("points = 40, runs = 20", "width = 1e-300"), marginal))
     with pytest.raises(st.InputError, match="no calibration of this posterior gives a mean width of 1e-300"):
         study.run(tmp_path / "out")
 

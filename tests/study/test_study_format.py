@@ -32,7 +32,7 @@ MISTAKES = [
     ("train     =", "trian =", "observe.trian", "there is no such key", "did you mean train?"),
     ("[space]", "[spice]", "spice", "there is no such table", "did you mean space?"),
     ("k = [0.1, 2]", "kk = [0.1, 2]", "space.kk", "the model has no such parameter", "did you mean k?"),
-    ("k = [0.1, 2]", "", "space", "the parameter k has no value", ""),
+    ("k = [0.1, 2]", "", "space", "the parameter k has no value", "give it one: k = ..."),
     ("k = [0.1, 2]", "k = [2, 0.1]", "space.k", "a range needs low < high", ""),
     ("k = [0.1, 2]", "k = [2]", "space.k", "a range has two numbers", "write [0.005, 0.3]"),
     ("k = [0.1, 2]", "k = [true, 2]", "space.k", "a range has two numbers", ""),

@@ -10,7 +10,7 @@ import pytest
 
 from small_studies import changed, small
 
-HEAVY = ("jax", "numba", "scipy", "matplotlib")
+HEAVY = ("jax", "llvmlite", "scipy", "matplotlib")
 BUDGET = ("points = 40, runs = 20", "budget = 1500")
 ALL_LEARNERS = ('["svi-gp"]', '["svi-gp", "ep-gp", "svi-bnn", "laplace-net", "default"]')
 

@@ -58,7 +58,7 @@ class TestWhatIsFound:
         where = study.space.grid(201)
         assert own.guaranteed_prediction is not None
         for found, wanted in (
-            (own.predictions["svi-gp"], posterior.predict(where)),
+            (own.predictions["svi-gp"], posterior.predict(where, level=guarantee.level)),
             (own.guaranteed_prediction, guarantee.predict(where)),
         ):
             assert found.claim == wanted.claim
@@ -73,12 +73,28 @@ class TestWhatIsFound:
         assert own.claims == (guarantee.claim, own.error_bound.claim)
         assert (own.guaranteed, own.plan) == ("svi-gp", None)
 
-    def test_the_verdict_says_where_f_is_lowest_and_highest_and_what_is_promised(self, once: st.Result) -> None:
+    def test_the_verdict_says_what_was_asked_what_was_found_and_what_is_guaranteed_and_what_is_not(
+        self, once: st.Result
+    ) -> None:
         own = once.properties["gone"]
-        assert own.verdict.startswith("gone: the probability is lowest, about 0.0")
-        assert "(at k = 0.1), and highest, about 0." in own.verdict
+        asked, found, promised = own.verdict.splitlines()
+        assert asked == "Asked: how probable is gone, F[0, 2] A == 0, for k from 0.1 to 2?"
+        shown = own.guaranteed_prediction
+        assert shown is not None
+        low, high = np.argmin(shown.mean), np.argmax(shown.mean)
+        assert f"lowest, {shown.mean[low]:.3g} ({shown.lower[low]:.3g} to {shown.upper[low]:.3g}) at k = 0.1" in found
+        assert f"highest, {shown.mean[high]:.3g} ({shown.lower[high]:.3g} to {shown.upper[high]:.3g}) at k = " in found
+        assert promised == (
+            "Guaranteed: with confidence 95 %, the intervals contain the true probability in at least 90 % of the "
+            "space. Not guaranteed: any one given parameter."
+        )
+
+    def test_all_intervals_of_a_study_have_the_level_of_its_guarantee(self, once: st.Result) -> None:
+        own = once.properties["gone"]
         assert own.guarantee is not None
-        assert own.verdict.endswith(f": {own.guarantee.claim}.")
+        assert own.guarantee_score is not None
+        levels = [own.predictions["svi-gp"].level, own.scores["svi-gp"].level, own.guarantee_score.level]
+        assert levels == [own.guarantee.level] * 3
 
     def test_the_result_on_the_disk_is_the_result(self, once: st.Result) -> None:
         again, own = st.Result.load(once.folder), once.properties["gone"]
@@ -94,14 +110,14 @@ class TestWhatIsFound:
     def test_what_it_tells_of_predictions_is_what_its_posteriors_say(self, once: st.Result) -> None:
         own = once.properties["gone"]
         shown = own.predictions["svi-gp"]
-        asked = own.posteriors["svi-gp"].predict(shown.points)
+        asked = own.posteriors["svi-gp"].predict(shown.points, level=shown.level)
         assert np.allclose(shown.mean, asked.mean, rtol=0, atol=1e-12)
         assert shown.claim == asked.claim
 
     def test_a_notebook_shows_the_verdict_and_the_scores(self, once: st.Result) -> None:
         shown = once._repr_html_()
-        assert "gone: the probability is lowest" in shown
-        assert "error against frequencies" in shown
+        assert "Asked: how probable is gone" in shown
+        assert "scored against 500 fresh runs at 10 points" in shown
         assert "F[0, 2] A == 0" in small()._repr_html_()
 
     def test_nothing_in_it_can_be_changed(self, once: st.Result) -> None:
@@ -140,14 +156,14 @@ class TestWhatIsFound:
         )
         (claim,) = own.claims
         assert claim.mode == "credible"
-        assert "its credible intervals" in own.verdict
+        assert own.verdict.splitlines()[-1].startswith("Not guaranteed: the 95 % intervals are what svi-gp believes")
 
     def test_a_space_without_a_parameter_that_varies_is_a_single_point(self, tmp_path: Path) -> None:
         own = small(("k = [0.1, 2]", "k = 1")).run(tmp_path / "one").properties["gone"]
         exact = (1 - np.exp(-2.0)) ** 5
         assert own.guaranteed_prediction is not None
         assert own.guaranteed_prediction.lower[0] <= exact <= own.guaranteed_prediction.upper[0]
-        assert own.verdict.startswith("gone: the probability is about 0.")
+        assert "training runs: the probability is about 0." in own.verdict
 
     def test_a_calibration_too_small_may_be_trivial_if_that_is_allowed(self, tmp_path: Path) -> None:
         study = small(("points = 40", "points = 4"), ("[guarantee]", "[guarantee]\nallow_trivial = true"))
@@ -269,7 +285,7 @@ class TestSeveralProperties:
     @pytest.mark.slow
     def test_the_shared_design_is_that_of_the_widest_and_the_others_get_the_rank_that_suits_it(self) -> None:
         from sateen.guarantee.plan import plan
-        from sateen.study.planning import shared_plans
+        from sateen.study.budget import shared_plans
         from sateen.study.spec import Calibration, GuaranteeSpec
 
         space = st.Space(p=(0, 1))
@@ -280,7 +296,7 @@ class TestSeveralProperties:
             seen = st.Observations.from_counts(space, points, counts, 40)
             posteriors[name] = st.SVIGP(inputs="linear", inducing=8).fit(seen, seed=1)
         spec = GuaranteeSpec("svi-gp", "lift", 0.9, 0.95)
-        found = shared_plans(posteriors, Calibration(budget=8000), spec, seed=3)
+        found = shared_plans(posteriors, Calibration(budget=8000), spec, seed=3).by_name
         alone = {name: plan(own, budget=8000, seed=3) for name, own in posteriors.items()}
         assert found["steep"].content() == alone["steep"].content()
         assert (alone["flat"].points, alone["flat"].runs) != (alone["steep"].points, alone["steep"].runs)
@@ -327,7 +343,7 @@ class TestInterrupted:
         self, once: st.Result, tmp_path: Path, label: str, at: int
     ) -> None:
         folder, watcher = tmp_path / "decay", Pressing(label, at, press)
-        with pytest.raises(st.Interrupted, match="run the same study again to go on"):
+        with pytest.raises(st.Interrupted, match="run the same study again to resume"):
             small().run(folder, progress=watcher)
         assert watcher.open == 0
         assert watcher.at <= 0
@@ -393,7 +409,7 @@ class TestSideBySide:
             result = small(*self.FOUR).run(tmp_path / str(workers), workers=workers)
             assert {len(own.posteriors) for own in result.properties.values()} == {2}
         watcher = Pressing("learn", 3, press)  # two fits have begun, in processes of their own
-        with pytest.raises(st.Interrupted, match="run the same study again to go on"):
+        with pytest.raises(st.Interrupted, match="run the same study again to resume"):
             small(*self.FOUR).run(tmp_path / "stopped", workers=2, progress=watcher)
         small(*self.FOUR).run(tmp_path / "stopped", workers=2)
         assert told(tmp_path / "1") == told(tmp_path / "2") == told(tmp_path / "stopped")
@@ -542,10 +558,10 @@ class TestCallables:
             ("box.py:bix", "has no bix; did you mean box"),
             ("none.py:box", "there is no file"),
             ("box.py", "is not the address of code"),
-            ("box.py:NUMBER", "is no plain function"),
-            ("box.py:lonely", "is no plain function"),
+            ("box.py:NUMBER", "is not a plain function"),
+            ("box.py:lonely", "is not a plain function"),
             ("nowhere_at_all:box", "cannot be imported"),
-            ("math:sin", "is no plain function"),
+            ("math:sin", "is not a plain function"),
             ("box.py:one", r"takes \(theta\), and a black box is called as f\(theta, rng\)"),
             ("broken.py:box", r"broken.py is not Python: .*\n  def box\(theta, rng\) return\n"),
         ],

@@ -58,12 +58,12 @@ _GUARANTEE: Final = 7.0  # a training for the figures about guarantees, with its
 
 
 def search_seconds(rates: int, cores: int) -> float:
-    """The search for three networks with so many rates; several run side by side."""
+    """The search for three networks with this many rates; several run side by side."""
     return (3.0 + _SEARCH * rates**3) / cores
 
 
 def run_seconds(question: Question, runs: int, cores: int) -> float:
-    """So many runs of the question's model, shared by all cores."""
+    """This many runs of the question's model, shared by all cores."""
     return _COMPILING.get(question.part, 2.0) + 1e-6 * runs * _timed(_RUN, question) * _CORES / cores
 
 
@@ -87,7 +87,7 @@ def guarantee_seconds(learner: str, cores: int) -> float:
 def fit_seconds(question: Question, learner: str, cores: int) -> float:
     """One training. A learner that was never timed is taken to be as fast as our default."""
     batches = -(-question.train.points // _BATCH)
-    if learner in _NETWORK_EPOCHS:  # with the paper's settings: so many epochs of mini-batches
+    if learner in _NETWORK_EPOCHS:  # with the paper's settings: this many epochs of mini-batches
         alone = _NETWORK_COMPILING + _NETWORK_EPOCHS[learner] * batches * _NETWORK_STEP
     elif learner in _PROCESSES:
         slower = float(min(question.train.points / _MOST_INDUCING, 1.0) ** _PROCESS_POWER)

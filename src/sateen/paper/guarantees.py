@@ -1,6 +1,6 @@
-"""The paper's figures about guarantees, on configuration (a), each with the lift beside what the paper has.
+"""The paper's figures about guarantees, on configuration (a), each with the lift next to what the paper has.
 
-1. How wide Bayesian, ICP and NICP bands are on average as the runs per point grow, beside the errors gen and emp.
+1. How wide Bayesian, ICP and NICP bands are on average as the runs per point grow, next to the errors gen and emp.
 2. The bands over the parameter, with the intervals of statistical model checking, and the Chernoff band.
 3. Bounds on the mean error: PAC-Bayes, against the mean half-widths of ICP and NICP.
 
@@ -66,7 +66,7 @@ class _Trained:
 
 @dataclass(frozen=True, slots=True)
 class _Training:
-    """One training of a learner with so many runs per point, and seeds that are never used twice."""
+    """One training of a learner with this many runs per point, and seeds that are never used twice."""
 
     learner: str
     runs: int
@@ -76,7 +76,7 @@ class _Training:
     def observed(self, points: st.Points, runs: int, *names: str) -> st.Observations:
         """Runs at the points, with a seed of their own for each name."""
         case = configuration("a")
-        return st.observe(case.model, case.formula, points, runs, seed=self.key("runs", *names))
+        return st.observe(case.model, case.formula, points, runs, seed=self.key("runs", *names), progress=None)
 
     def uniform(self, n: int, *names: str) -> st.Points:
         """Independent points, others for each name."""
@@ -89,7 +89,7 @@ class _Training:
 
 class GuaranteeFigures(PaperRun):
     """All three figures in a folder: for some of the paper's learners under a preset, and for some numbers of runs per
-    point, with so many trainings of each.
+    point, with this many trainings of each.
 
     The second figure is one file for each learner, of its first training. Results name learners by their labels.
     """
@@ -105,6 +105,7 @@ class GuaranteeFigures(PaperRun):
         seed: int = 1,
         workers: int | None = None,
         progress: Progress = SILENT,
+        pool: st.Pool | None = None,
     ) -> None:
         if strangers := [learner for learner in learners if learner not in METHODS]:
             raise st.InputError(f"the paper has no learner {strangers[0]!r}; there are {', '.join(METHODS)}")
@@ -113,7 +114,7 @@ class GuaranteeFigures(PaperRun):
         self.learners = {label(name): name for name in learners_under([preset], learners)}
         self.preset, self.runs, self.trainings, self.seed = preset, tuple(runs), trainings, seed
         asked = {"preset": preset, "learners": tuple(learners), "runs": self.runs, "trainings": trainings, "seed": seed}
-        super().__init__(folder, workers, progress, **asked)
+        super().__init__(folder, workers, progress, pool, **asked)
 
     @cached_property
     def test(self) -> Task[st.Observations]:
@@ -160,7 +161,7 @@ class GuaranteeFigures(PaperRun):
         return self._curves("errors")
 
     def shown_test(self) -> st.Observations:
-        """Some of the test observations, to draw beside the bands."""
+        """Some of the test observations, to draw next to the bands."""
         test = self.test.value()
         return test[np.linspace(0, len(test) - 1, _SHOWN_TEST_POINTS).round().astype(int)]
 
@@ -229,7 +230,7 @@ def _widths_and_bands(training: _Training, test: st.Observations) -> _Trained:
     """The mean widths of bands over the test points, and the bands of the first training along the parameter."""
     space = test.space
     trained = training.observed(space.grid(_TRAINING_POINTS), training.runs, "training")
-    posterior = st.learn(trained, training.learner, seed=training.key("fit"))
+    posterior = st.learn(trained, training.learner, seed=training.key("fit"), progress=None)
     predictors = _predictors(training, posterior)
     values = {name: float(predict(test.points).width.mean()) for name, predict in predictors.items()}
     drawn = predictors if training.number == 0 else {}
@@ -243,7 +244,8 @@ def _error_bounds(training: _Training, test: st.Observations) -> _Trained:
     """
     points = training.uniform(_TRAINING_POINTS, "training")
     trained = training.observed(points, training.runs, "independent training")
-    posterior = st.learn(trained, with_own_prior(training.learner, _SPLIT), seed=training.key("fit with a prior"))
+    learner, seed = with_own_prior(training.learner, _SPLIT), training.key("fit with a prior")
+    posterior = st.learn(trained, learner, seed=seed, progress=None)
     held_out = _held_out(training, "bounds")
     draws = training.key("draws")
     values = {}

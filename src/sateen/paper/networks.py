@@ -34,7 +34,7 @@ Found: TypeAlias = tuple[FoundNetwork, ...]  # in the order of their seeds
 
 
 def search_task(folder: ResultFolder, rates: int, cores: int) -> Task[Found]:
-    """The search for the networks with so many rates."""
+    """The search for the networks with this many rates."""
 
     def make(context: RunContext) -> Save:
         found = [

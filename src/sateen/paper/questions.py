@@ -159,7 +159,7 @@ def questions(parts: Sequence[str], share: float = 1.0, *, variant: str = "paper
 
 
 def network_part(rates: str) -> str:
-    """The part for random networks with so many rates, a whole number as text.
+    """The part for random networks with this many rates, a whole number as text.
 
     >>> network_part("6"), network_part("12")
     ('r06', 'r12')

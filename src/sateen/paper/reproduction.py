@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from sateen.paper.rows import Fit, Lift, Row, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
 from sateen.pipeline import SILENT, Progress, processors, replacing, write_text
+from sateen.pipeline.elsewhere import Elsewhere
 from sateen.pipeline.folder import ResultFolder, write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, Task
 
@@ -33,13 +34,20 @@ _HOUR: Final = 3600.0
 
 
 class PaperRun(ABC):
-    """Tasks of the paper, whose files are in a folder beside its tables and figures; `options` decide what they are."""
+    """Tasks of the paper, whose files are in a folder next to its tables and figures; `options` say what they are."""
 
-    def __init__(self, folder: str | FilePath, workers: int | None, progress: Progress, **options: Hashable) -> None:
+    def __init__(
+        self,
+        folder: str | FilePath,
+        workers: int | None,
+        progress: Progress,
+        pool: st.Pool | None = None,
+        **options: Hashable,
+    ) -> None:
         self.options = options
         self.path = FilePath(folder)
         self.folder = ResultFolder(self.path / _TASKS)
-        self.workers, self.progress = workers, progress
+        self.workers, self.progress, self.pool = workers, progress, pool
         self.cores = workers or processors()
         self.spent: Mapping[str, float] = {}  # seconds of the last run, by what was done
 
@@ -52,19 +60,37 @@ class PaperRun(ABC):
     def pipeline(self) -> Pipeline:
         """All tasks, finished or pending; another process gets the same from the same options."""
         rebuild = Rebuild(_rebuilt, (type(self), self.path, tuple(self.options.items())))
-        return Pipeline(self.folder, tuple(task for some in self.stages.values() for task in some), rebuild)
+        tasks = (task for some in self.stages.values() for task in some)
+        return Pipeline(self.folder, tuple(map(self._portable, tasks)), rebuild)
+
+    @classmethod
+    def task_in(cls, folder: str, options: tuple[tuple[str, Hashable], ...], name: str) -> Task[object]:
+        """One task in a folder of a worker."""
+        return _rebuilt(cls, FilePath(folder), options)[name]
+
+    def _portable(self, task: Task[object]) -> Task[object]:
+        """The task, with how a worker elsewhere makes it."""
+        if not task.parallel:
+            return task
+        address = f"{type(self).__module__}:{type(self).__name__}.task_in"
+        return replace(task, elsewhere=Elsewhere(address, (tuple(self.options.items()), task.name)))
 
     def forecast(self) -> dict[str, float]:
         """About how many seconds the pending tasks take, by what is done."""
         pending = {stage: [task for task in some if not task.finished] for stage, some in self.stages.items()}
         return {stage: sum(task.seconds for task in some) for stage, some in pending.items() if some}
 
+    @property
+    def at_once(self) -> int | None:
+        """How many pending tasks are each for one worker; None if all that is pending are runs, which many share."""
+        return sum(task.parallel for task in self.pipeline.pending()) or None
+
     def compute(self) -> None:
         """Compute what is pending; the folder must be held. Half-written tables and figures of a killed run go."""
         for part in self.path.glob(".*.part"):
             part.unlink(missing_ok=True)
         watcher = self.progress if self.pipeline.pending() else SILENT
-        self.spent = self.pipeline.run(workers=self.workers, progress=watcher).stage_seconds
+        self.spent = self.pipeline.run(workers=self.workers, progress=watcher, pool=self.pool).stage_seconds
 
     def save(self, figures: Mapping[str, Figure], suffix: str) -> list[FilePath]:
         """Write figures by name into the folder; the paths of the files."""
@@ -124,7 +150,7 @@ class Findings:
 
 
 class Reproduction(PaperRun):
-    """Some parts of the paper in a folder, under one or more presets, for some learners, with so many training sets.
+    """Some parts of the paper in a folder, under one or more presets, for some learners, with this many training sets.
 
     A learner is one of the paper's, "sparse-vi", "default", or any that `st.learn` knows by name, such as
     "my_package:MyLearner". `seeds` is the number of training sets; without it three of a configuration, and one of each
@@ -148,6 +174,7 @@ class Reproduction(PaperRun):
         finished: bool = False,
         workers: int | None = None,
         progress: Progress = SILENT,
+        pool: st.Pool | None = None,
     ) -> None:
         presets = (preset,) if isinstance(preset, str) else tuple(preset)
         if not parts or not learners or not presets or first < 0 or (seeds is not None and seeds < 1):
@@ -160,7 +187,7 @@ class Reproduction(PaperRun):
         self.learners = learners_under(presets, asked_for)
         self.presets, self.seeds, self.first, self.share, self.variant = presets, seeds, first, share, variant
         asked = {"parts": tuple(parts), "preset": presets, "seeds": seeds, "first": first, "share": share}
-        super().__init__(folder, workers, progress, learners=asked_for, variant=variant, **asked)
+        super().__init__(folder, workers, progress, pool, learners=asked_for, variant=variant, **asked)
         self.questions, self.finished = questions(parts, share, variant=variant), finished
 
     def numbers(self, question: Question) -> range:

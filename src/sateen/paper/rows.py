@@ -1,4 +1,4 @@
-"""What was found, as rows: means over training sets, beside what the paper has.
+"""What was found, as rows: means over training sets, next to what the paper has.
 
 All figures are fractions, as in `paper/published.py`; the tables print errors in hundredths and shares in percent.
 """
@@ -42,7 +42,7 @@ class Lift:
     """How often the intervals of the lift contain the truth, in several calibrations of one posterior.
 
     Each calibration promises, with the confidence, a coverage of the level. In `failures` of them the coverage of the
-    truth at the test points is less; `p` is the probability of so many if each fails as often as it may.
+    truth at the test points is less; `p` is the probability of this many if each fails as often as it may.
     """
 
     level: float
@@ -79,8 +79,8 @@ class Row:
 
     The part is a configuration, or the number of rates of random networks. Then the means are over their data sets, and
     `halves` are the half-widths of the means' 95 % intervals; of a configuration, the times are the shortest. Our
-    default, and learners of other packages, stand beside the best of the paper's three, each figure by itself; sparse
-    VI, which the paper discusses but does not measure, beside nothing. Nothing is published of a question that the
+    default, and learners of other packages, stand next to the best of the paper's three, each figure by itself; sparse
+    VI, which the paper discusses but does not measure, by itself. Nothing is published of a question that the
     paper's figures do not answer. `refused` is why the learner cannot learn.
     """
 

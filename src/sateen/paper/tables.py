@@ -1,4 +1,4 @@
-"""The tables: ours beside the paper's, as text, Markdown and LaTeX. Pure functions from rows to lines.
+"""The tables: ours next to the paper's, as text, Markdown and LaTeX. Pure functions from rows to lines.
 
 Errors are in hundredths and shares in percent, as the paper prints them. A star marks a figure that is worse than the
 paper's, and a dash what was refused or not published.
@@ -164,7 +164,7 @@ def _by_rates(rows: Sequence[Row]) -> Iterator[Cells]:
 
 
 def _figures(row: Row, compared: Sequence[Column], others: Sequence[Column]) -> Iterator[str]:
-    """Figures beside the published ones, those that the paper does not have, and the time of training."""
+    """Figures next to the published ones, those that the paper does not have, and the time of training."""
     for name, factor, digits in compared:
         text, half = _number(row.figures.get(name), factor, digits), row.halves.get(name)
         text += f" ± {_number(half, factor, digits)}" if half is not None else ""
@@ -229,7 +229,7 @@ def _refusals(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _preset_tables(rows: Sequence[Row]) -> list[Table]:
-    """The paper's methods side by side, as published and under each preset, if there is any beside ours."""
+    """The paper's methods side by side, as published and under each preset, if there is any next to ours."""
     known = {preset_of(row.learner) for row in rows if method_of(row.learner)}
     presets = [preset for preset in reversed(PRESETS) if preset in known]
     if presets in ([], [FAST]):

@@ -17,6 +17,7 @@ from sateen.paper.networks import Found, with_network
 from sateen.paper.presets import OURS
 from sateen.paper.questions import Question, Set
 from sateen.paper.rows import Fit, Lift
+from sateen.pipeline import find_code
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import RunContext, Save, Task, folder_task
 
@@ -31,7 +32,7 @@ _CALIBRATIONS: Final = 20
 _BUDGET: Final = 20_000  # runs of each calibration
 _FEWEST_BUDGET: Final = 2000
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
-_DRAWN_DIMENSIONS: Final = 2  # up to so many parameters, the predictions are kept for the figures
+_DRAWN_DIMENSIONS: Final = 2  # up to this many parameters, the predictions are kept for the figures
 _ARRAYS: Final = ".safetensors"
 
 
@@ -89,7 +90,7 @@ def question_tasks(
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes the tasks of a question in a folder, for so many cores; `search` finds its network."""
+    """Makes the tasks of a question in a folder, for this many cores; `search` finds its network."""
 
     folder: ResultFolder
     question: Question
@@ -111,7 +112,7 @@ class _Maker:
         ((name, formula),) = formulas.items()
 
         def make(context: RunContext) -> Save:
-            probability = st.exact(model, formula, question.points("test")).tolist()
+            probability = st.exact(model, formula, question.points("test"), progress=None).tolist()
             return lambda file: write_checksummed(file, {"probability": probability})
 
         return folder_task(
@@ -130,6 +131,8 @@ class _Maker:
 
         def make(context: RunContext) -> Save:
             data, kept = train.value()[function], context.checkpoint
+            if ":" in learner:  # one that cannot be loaded is no learner that refuses
+                find_code(learner, FilePath()).load()
             began, start = time.perf_counter(), time.process_time()
             try:
                 posterior = st.learn(data, learner, seed=number, progress=context.progress, checkpoint=kept)
@@ -174,7 +177,7 @@ class _Maker:
         return folder_task(
             self.folder,
             f"fit {function} {learner} {number}",
-            {},
+            _code(learner),
             make,
             read=read,
             needs=needs,
@@ -293,11 +296,12 @@ class _Maker:
             workers=context.workers,
             store=context.store,
             progress=context.progress,
+            executor=context.pool,
         )
 
     @property
     def _suffixes(self) -> dict[str, str]:
-        """How the file of each function ends: that of the task, and one beside it for every further function."""
+        """How the file of each function ends: that of the task, and one next to it for every further function."""
         first, *others = self.question.formulas
         return {first: _ARRAYS, **{name: f".{name.rpartition('/')[2]}{_ARRAYS}" for name in others}}
 
@@ -314,6 +318,11 @@ def prediction_content(prediction: st.Prediction) -> dict[str, object]:
 def prediction_from(content: Mapping[str, Any], points: st.Points) -> st.Prediction:
     """The prediction at the points that `prediction_content` made plain."""
     return st.Prediction(points, **{**content, "claim": st.Claim.from_content(content["claim"])})
+
+
+def _code(learner: str) -> dict[str, object]:
+    """What a fit depends on besides its needs: the code of a learner that is named by its address."""
+    return {"code": find_code(learner, FilePath()).digest} if ":" in learner else {}
 
 
 def _posterior(fit: Task[object]) -> st.Posterior:

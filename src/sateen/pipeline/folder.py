@@ -39,7 +39,7 @@ _CHECKSUM: Final = "checksum"  # the key of the checksum of a file
 _DIGITS: Final = 16  # of a fingerprint, in the name of a file
 _MOST_JSON: Final = 2**28  # bytes of a JSON file
 _SHOWN: Final = 60  # characters of a name that is refused
-ANEW: Final = "run the study again, which writes it anew"
+ANEW: Final = "run the study again, which rewrites it"
 _REMEDY: Final = "free some space, or repair what is wrong, then run the same again: finished tasks are kept"
 
 
@@ -102,7 +102,7 @@ class CachedFile(Generic[_Value_co]):
         """What the file has; if it is damaged, or a link, an error that says how it is recomputed."""
         try:
             if self.file.is_symlink():
-                raise InputError(f"{self.file} is a link, and no link is followed in a result folder")
+                raise InputError(f"{self.file} is a link, and links in a result folder are not followed")
             return self.read(self.file)
         except InputError as error:
             message = str(error).splitlines()[0]
@@ -142,7 +142,7 @@ class ResultFolder:
     def named(self, name: object) -> FilePath:
         """The file of a task by the name that a result gives it; a name that leads out of the folder is refused."""
         if not isinstance(name, str) or not re.fullmatch(r"\w[\w.-]*", name):
-            raise InputError(f"it names {ascii(name)[:_SHOWN]}, which is no file in {self.stages}")
+            raise InputError(f"it names {ascii(name)[:_SHOWN]}, which is not a file in {self.stages}")
         return self.stages / name
 
     def check(self) -> None:
@@ -158,6 +158,21 @@ class ResultFolder:
                         "  delete it, and run the study again"
                     )
 
+    def check_idle(self) -> None:
+        """Refuse a folder in which a run is at work; the folder itself need not be open to be written."""
+        self.check()
+        try:
+            lock = os.open(self.path / _LOCK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot read the folder {self.path}: {error.strerror or error}\n  allow it") from None
+        try:
+            if not _locked(lock, shared=True):
+                raise StoreError(f"a run is in progress in {self.path}\n  wait until it has ended, or leave it out")
+        finally:
+            os.close(lock)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """The folder, made if it is not there, and held against other runs. The system frees it when a process ends,
@@ -166,7 +181,7 @@ class ResultFolder:
             self.check()
             if self.path.is_dir() and any(self.path.iterdir()) and not self.stages.is_dir():
                 raise StoreError(
-                    f"{self.path} has files in it, and none of a study\n  choose another folder, or an empty one"
+                    f"{self.path} has files, and none of a study\n  choose another folder, or an empty one"
                 )
             self.stages.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -178,14 +193,14 @@ class ResultFolder:
         try:
             if not _locked(lock):
                 raise StoreError(
-                    f"another run is at work in {self.path}\n  wait until it has ended, or choose another folder"
+                    f"another run is in progress in {self.path}\n  wait until it has ended, or choose another folder"
                 )
             self._clear()
             try:
                 yield
             except KeyboardInterrupt as stop:
                 message = f"{stop}\n" if isinstance(stop, Interrupted) else ""
-                raise Interrupted(f"{message}what is finished is in {self.path}; {self.again} to go on") from None
+                raise Interrupted(f"{message}what is finished is in {self.path}; {self.again} to resume") from None
             finally:
                 self._clear()
         finally:
@@ -215,8 +230,8 @@ class ResultFolder:
             raise StoreError(f"{error}\n  {_REMEDY}") from None
 
 
-def _locked(lock: int) -> bool:
-    """Whether the open file is now held by this process, or another one holds it."""
+def _locked(lock: int, *, shared: bool = False) -> bool:
+    """Whether the open file is now held by this process, or another one holds it; `shared`, with others that read."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -225,7 +240,7 @@ def _locked(lock: int) -> bool:
         else:
             import fcntl
 
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -2,7 +2,7 @@
 
 A task knows its file before anything runs: the name ends in the task's `key`, a fingerprint of all that decides the
 result, which are its inputs, the keys of the tasks it needs, and the version of sateen. Times, workers and comments
-have no part in it. So what is pending is known at once, and a run that was killed goes on with what is not there.
+have no part in it. So what is pending is known at once, and a run that was killed resumes with what is missing.
 Later tasks read the files of earlier ones, never their memory: a run that was interrupted and one that was not see the
 same bits. Tasks that run side by side do so in worker processes, which end when the process that called them does,
 however that ends.
@@ -38,38 +38,23 @@ from sateen.core.progress import SILENT, Progress, working
 from sateen.core.text import duration_text
 from sateen.core.threads import on_one_thread, processors
 from sateen.core.version import VERSION
+from sateen.pipeline.context import CHECKPOINT, STORE
+from sateen.pipeline.context import RunContext as RunContext
+from sateen.pipeline.elsewhere import Elsewhere, compute, order_of, save_answer
 from sateen.pipeline.folder import CachedFile, ResultFolder
-from sateen.pipeline.workers import side_by_side
+from sateen.pipeline.workers import KEPT, side_by_side, work_off
+from sateen.pools.crew import Crew
+from sateen.pools.messages import machine
+from sateen.pools.pool import Pool
 
 _Value_co = TypeVar("_Value_co", covariant=True)
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
 State: TypeAlias = Literal["reused", "computed", "pending"]
 Save: TypeAlias = "Callable[[FilePath], None]"  # writes the task's file, once it is certain that nothing cut it short
-_CHECKPOINT: Final = ".checkpoint"
-_STORE: Final = ".db"
-_LEFT_BEHIND: Final = (_STORE, f"{_STORE}-wal", f"{_STORE}-shm", _CHECKPOINT)  # beside a file, while it is computed
+_LEFT_BEHIND: Final = (STORE, f"{STORE}-wal", f"{STORE}-shm", CHECKPOINT)  # next to a file, while it is computed
 _MOST_NAMED: Final = 4  # tasks of a stage that are named one by one
 _TELLING: Final = 0.2  # share of the work after which the pace of this machine shows
-
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """What a task gets when it is computed: its file, how many `workers` it may use (None: all), and who watches."""
-
-    file: FilePath
-    workers: int | None
-    progress: Progress
-
-    @property
-    def checkpoint(self) -> FilePath:
-        """Where the task may keep what is half done; removed once its file is there."""
-        return self.file.with_suffix(_CHECKPOINT)
-
-    @property
-    def store(self) -> FilePath:
-        """Where the task may keep runs while they are made; removed once its file is there."""
-        return self.file.with_suffix(_STORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +65,8 @@ class Task(Generic[_Value_co]):
     - `make` computes and returns what writes the file.
     - `extra` are further files that `make` writes; without them the task is not finished.
     - Tasks of one `group` are computed together: `make` of the first that is pending writes the files of all that are.
-    - A `parallel` task runs beside others in a process of its own. One that is not has all workers for itself.
+    - `elsewhere` is how a worker of a pool makes the task again; without it, a task is computed on this machine.
+    - A `parallel` task runs next to others in a process of its own. One that is not has all workers for itself.
     - `stage` is the kind of work, `about` says what is done, `runs` how many runs of a model it makes, and `seconds`
       about how long it takes, 0 where nobody knows.
     """
@@ -98,6 +84,7 @@ class Task(Generic[_Value_co]):
     about: str = ""
     runs: int = 0
     seconds: float = 0.0
+    elsewhere: Elsewhere | None = None
 
     @property
     def finished(self) -> bool:
@@ -114,7 +101,7 @@ class Task(Generic[_Value_co]):
 
 
 class TaskOptions(TypedDict, total=False):
-    """What a task may say of itself, beside what decides its result."""
+    """What a task may say of itself, besides what decides its result."""
 
     stage: str
     group: str
@@ -122,6 +109,7 @@ class TaskOptions(TypedDict, total=False):
     about: str
     runs: int
     seconds: float
+    elsewhere: Elsewhere | None
 
 
 def folder_task(
@@ -153,11 +141,13 @@ class Rebuild:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did: the state of each task, the seconds of each that was computed, and of each stage by the clock."""
+    """What a run did: the state of each task, the seconds of each that was computed, and of each stage by the clock;
+    and of tasks that were computed elsewhere, by what: the processor and the versions of libraries."""
 
     states: Mapping[str, State]
     seconds: Mapping[str, float]
     stage_seconds: Mapping[str, float]
+    machines: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +179,22 @@ class Pipeline:
         """The state of every task now: its result would be "reused", or is "pending"."""
         return {task.name: "reused" if task.finished else "pending" for task in self.tasks}
 
-    def run(self, *, workers: int | None = None, progress: Progress = SILENT) -> Outcome:
-        """Compute what is pending, in order; parallel tasks side by side, those that take longest first.
+    def run(self, *, workers: int | None = None, progress: Progress = SILENT, pool: Pool | None = None) -> Outcome:
+        """Compute what is pending, in order; parallel tasks side by side, those that take longest first; with a pool,
+        at its places.
 
         The folder must be held. An error of one task, or Ctrl-C, ends all; what is finished stays.
         """
-        return _Run(self, workers, progress).run()
+        return _Run(self, workers, progress, pool).run()
 
-    def compute(self, task: Task[object], workers: int | None = 1, progress: Progress = SILENT) -> float:
+    def compute(
+        self, task: Task[object], workers: int | None = 1, progress: Progress = SILENT, pool: Pool | None = None
+    ) -> float:
         """Compute one task now, and write its files; the seconds it took."""
         start = time.perf_counter()
         with self.folder.writing(task.file):
             with heeding_interrupts():
-                save = on_one_thread(task.make)(RunContext(task.file, workers, progress))
+                save = on_one_thread(task.make)(RunContext(task.file, workers, progress, pool))
             save(task.file)
         return time.perf_counter() - start
 
@@ -209,8 +202,9 @@ class Pipeline:
 class _Run:
     """One run of a pipeline: what is pending, what is done, and how long it took."""
 
-    def __init__(self, pipeline: Pipeline, workers: int | None, progress: Progress) -> None:
-        self.pipeline, self.workers, self.progress = pipeline, workers, progress
+    def __init__(self, pipeline: Pipeline, workers: int | None, progress: Progress, pool: Pool | None) -> None:
+        self.pipeline, self.workers, self.progress, self.pool = pipeline, workers, progress, pool
+        self.machines: dict[str, Mapping[str, str]] = {}
         self.pending = {task.name: task for task in pipeline.pending()}
         self.states: dict[str, State] = {
             task.name: "computed" if task.name in self.pending else "reused" for task in pipeline.tasks
@@ -234,16 +228,18 @@ class _Run:
                 continue
             start = time.perf_counter()
             batch = self._ready() if task.parallel else []
-            if min(processes, len(batch)) > 1 and rebuild is not None:
+            if self.pool is not None and task.elsewhere is not None and batch:
+                self._elsewhere(self.pool, [each for each in batch if each.elsewhere is not None])
+            elif min(processes, len(batch)) > 1 and rebuild is not None:
                 side_by_side(_compute_elsewhere, batch, asked, processes=processes, began=self._begin, ended=self._end)
             else:
                 self._alone(task)
             passed = time.perf_counter() - start
             self.stage_seconds[task.stage] = self.stage_seconds.get(task.stage, 0.0) + passed
-        return Outcome(self.states, self.seconds, self.stage_seconds)
+        return Outcome(self.states, self.seconds, self.stage_seconds, self.machines)
 
     def _reuse(self) -> None:
-        """Say which results are reused, and remove what a run that was killed left beside them."""
+        """Say which results are reused, and remove what a run that was killed left next to them."""
         stages: dict[str, list[str]] = {}
         for task in self.pipeline.tasks:
             if task.name not in self.pending:
@@ -261,9 +257,27 @@ class _Run:
     def _alone(self, task: Task[object]) -> None:
         together = [each for each in self.pending.values() if each.group == task.group] if task.group else [task]
         self._begin(*together)
-        seconds = self.pipeline.compute(task, self.workers, self.progress)
+        seconds = self.pipeline.compute(task, self.workers, self.progress, self.pool)
         for each in together:
             self._end(each, seconds)
+
+    def _elsewhere(self, pool: Pool, batch: list[Task[object]]) -> None:
+        """Have the places of a pool compute tasks, whose files come back and are written here."""
+
+        def read(task: Task[object], answer: object) -> float:
+            with self.pipeline.folder.writing(task.file):
+                seconds, told = save_answer(task, answer)
+            if told != machine() and told not in self.machines.values():
+                others = ", ".join(f"{name} {text}" for name, text in told.items() if text != machine().get(name))
+                tell(self.progress, f"{task.name}: computed by {others}; its last digits may differ from those here")
+            self.machines[task.name] = told
+            return seconds
+
+        def note(text: str) -> None:
+            tell(self.progress, text)
+
+        crew: Crew[Task[object], float] = Crew(pool, read, kept=KEPT, most=self.workers, ahead=1, note=note)
+        work_off(crew, batch, lambda task: (compute, order_of(task)), self._begin, self._end)
 
     def _begin(self, *tasks: Task[object]) -> None:
         self.begun += len(tasks)
@@ -293,7 +307,7 @@ def tell(progress: Progress, text: str) -> None:
 
 
 def _clear(task: Task[object]) -> None:
-    """Remove what is beside the file of a finished task: of this run, or of one that was killed."""
+    """Remove what is next to the file of a finished task: of this run, or of one that was killed."""
     for suffix in _LEFT_BEHIND:
         task.file.with_suffix(suffix).unlink(missing_ok=True)
 

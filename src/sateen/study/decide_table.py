@@ -60,7 +60,7 @@ class CertificateSpec:
 
 @dataclass(frozen=True, slots=True)
 class BoundsSpec:
-    """The rigorous map that is asked for: bounds at most `width` apart, or as near as so many `cells` bring them."""
+    """The rigorous map that is asked for: bounds at most `width` apart, or as near as this many `cells` bring them."""
 
     width: float = 0.05
     cells: Runs = 20_000
@@ -144,7 +144,7 @@ class DecideSpec:
 
 
 def goal_from(content: Mapping[str, Any]) -> Goal:
-    """The goal that `DecideSpec.content` tells of."""
+    """The goal that `DecideSpec.content` describes."""
     if content["goal"] == "optimum":
         return Optimum(content["regret"], content["minimise"], content["within"], content["worst"])
     if content["goal"] == "threshold":

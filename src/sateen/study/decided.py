@@ -1,19 +1,20 @@
-"""What was decided about a property: as plain data in result.json, and as the objects that these data tell of.
+"""What was decided about a property: as plain data in result.json, and as the objects that these data describe.
 
 Nothing in it depends on the clock or on the number of workers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from sateen.core.display import paragraph
 from sateen.core.errors import InputError
 from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Claim
@@ -61,10 +62,10 @@ class DecisionResult:
     sentence: str
 
     def __repr__(self) -> str:
-        return f"<DecisionResult {self.sentence}>"
+        return f"<DecisionResult {' '.join(self.sentence.splitlines())}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.sentence)}</p>"
+        return paragraph(self.sentence)
 
 
 def space_content(space: Space) -> list[object]:
@@ -76,7 +77,7 @@ def space_content(space: Space) -> list[object]:
 
 
 def space_from(content: list[Any]) -> Space:
-    """The space that plain data tell of."""
+    """The space that plain data describe."""
     return Space({name: Range(*value) if isinstance(value, list | tuple) else value for name, value in content})
 
 
@@ -93,7 +94,7 @@ def regions_content(regions: Regions) -> Content:
 
 
 def regions_from(posterior: FullPosterior, content: Mapping[str, Any]) -> Regions:
-    """The regions that plain data tell of."""
+    """The regions that plain data describe."""
     names = ("threshold", "side", "level", "above", "below", "undecided")
     told = {name: content[name] for name in (*names, "seed", "points")}
     errors = MappingProxyType(dict(content["errors"]))
@@ -155,7 +156,7 @@ def sensitivity_content(found: Sensitivity) -> Content:
 
 
 def sensitivity_from(content: Mapping[str, Any], space: Space) -> Sensitivity:
-    """The indices and elasticities that plain data tell of."""
+    """The indices and elasticities that plain data describe."""
     from sateen.decision.sensitivity import Sensitivity
 
     told: dict[str, Any] = {kind: MappingProxyType(dict(content[kind])) for kind in KINDS}
@@ -180,7 +181,7 @@ def best_content(best: BestPoint) -> Content:
 
 
 def best_from(content: Mapping[str, Any], posterior: FullPosterior) -> BestPoint:
-    """The best point that plain data tell of."""
+    """The best point that plain data describe."""
     from sateen.decision.best import BestPoint, ConstraintResult
 
     told = {name: content[name] for name in ("value", "lower", "upper", "regret", "runs", "reason", "minimise")}
@@ -209,7 +210,7 @@ def bounds_content(found: BoundMap) -> Content:
 
 
 def bounds_from(content: Mapping[str, Any], space: Space) -> BoundMap:
-    """The map of bounds that plain data tell of."""
+    """The map of bounds that plain data describe."""
     from sateen.decision.bounds import BoundMap
 
     count = len(content["lower"])
@@ -221,7 +222,7 @@ def bounds_from(content: Mapping[str, Any], space: Space) -> BoundMap:
 def decision_content(spec: DecideSpec, told: Mapping[str, Content]) -> Content:
     """ "decision" in result.json: what each task came to, the claims, and the sentence; `told` is by stage."""
     claims = list(_claims(told))
-    sentence = " ".join(_sentences(spec, told))
+    sentence = "\n".join(_sentences(told))
     goal = {**spec.content(), "words": str(spec.goal), "aim": spec.goal.aim}
     return {"asked": goal, **told, "claims": [claim.content() for claim in claims], "sentence": sentence}
 
@@ -237,21 +238,38 @@ def _claims(told: Mapping[str, Content]) -> Iterator[Claim]:
             yield Claim.from_content(told[stage]["claim"])
 
 
-def _sentences(spec: DecideSpec, told: Mapping[str, Content]) -> Iterator[str]:
-    """The decision in words: where it holds and what is certified, or where it is best."""
+def _sentences(told: Mapping[str, Content]) -> Iterator[str]:
+    """The decision in words, a line each: what was found, where it holds, what is certified, what is best."""
+    refined = told.get("refine", NOTHING)
+    if "found" in refined:
+        yield refined["found"]
     if "decide" in told:
-        own = told["decide"]
-        shares = {name: percent(round(own[name], 3)) for name in ("above", "below", "undecided")}
-        of = f"the probability is above {number_text(own['threshold'])} on {shares['above']} of the space"
-        yield f"Decided: {of}, below on {shares['below']}, and undecided on {shares['undecided']}."
-    elif "refine" in told:
-        yield f"Refined: {told['refine']['reason']}."
+        own, learner = told["decide"], refined.get("learner", "the posterior")
+        above, below, undecided = (percent(round(own[name], 3)) for name in ("above", "below", "undecided"))
+        puts = f"{learner} puts {above} of the space above {number_text(own['threshold'])} and {below} below"
+        yield f"Decided: by its {percent(own['level'])} bands, {puts}; {undecided} is undecided."
+    elif refined:
+        yield f"Refined: {refined['reason']}."
     if "certify" in told:
-        own = told["certify"]
-        word = "Certified" if own["holds"] else "Certified, though less than was asked for"
-        yield f"{word}: {own['claim']['sentence']}."
+        yield from _certified(told["certify"], told["decide"], refined.get("learner", "the posterior"))
     if "optimise" in told:
         yield _best_sentence(told["optimise"])
+
+
+def _certified(own: Mapping[str, Any], decided: Mapping[str, Any], learner: str) -> Iterator[str]:
+    """What is certified, and what is not; the claims say it with all that belongs to it."""
+    claim = own["claim"]
+    less = "" if own["holds"] else ", though less than was asked for"
+    sure = "" if claim["confidence"] is None else f" with confidence {percent(claim['confidence'])}"
+    share, volume = math.floor(1000 * claim["level"]) / 1000, f"{100 * own['volume']:.3g} % of the space"
+    where = f"at every parameter of a region that is {volume}"
+    if share < 1:
+        region = f"the region that {learner} puts clearly {decided['side']} {number_text(decided['threshold'])}"
+        where = f"in at least {percent(share)} of {region}, which is {volume}"
+    given = f", if {claim['assuming']}" if claim["assuming"] else ""
+    yield f"Certified{less}{sure}: {claim['by']} {where}{given}."
+    if share < 1:
+        yield "Not certified: any one given parameter."
 
 
 def _best_sentence(own: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 The training is the start. A refinement adds runs where they teach most, and what it ends with is decided, certified and
 looked at. An optimum has its own search in the place of a refinement. The main file of a task is JSON with a checksum;
-what is no plain data stands beside it, a posterior or a certificate, and is written first.
+what is not plain data is next to it, a posterior or a certificate, and is written first.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Decisions:
         about: str = "",
         runs: int | None = None,
     ) -> Task[Content]:
-        """A task whose `make` gives plain data, and what writes the files beside it, by their suffixes.
+        """A task whose `make` gives plain data, and what writes the files next to it, by their suffixes.
 
         `runs` is how many it makes at most, 0 where nobody knows, and None where it makes none.
         """
@@ -156,6 +156,7 @@ class _Decisions:
 
         def make(context: RunContext) -> tuple[Content, dict[str, Save]]:
             from sateen.decision.refine import refine
+            from sateen.study.findings import refined_text
 
             model, options = observing(study, self.folder, context)
             done = refine(
@@ -171,6 +172,7 @@ class _Decisions:
             )
             rounds = [asdict(each) for each in done.rounds]
             ended = {"reached": done.reached, "reason": done.reason, "rounds": rounds}
+            ended |= {"learner": done.posterior.kind, "found": refined_text(done.posterior)}
             return ended, {ARRAYS: done.posterior.save}
 
         return self._task(
@@ -320,14 +322,14 @@ def planned_certificate(study: StudySpec, tasks: DecisionTasks) -> CertificatePl
         raise InputError("cells make no runs, so there is no forecast of them", remedy="bound them with cells = 20000")
     if tasks.refine is None or tasks.decide is None or not tasks.decide.finished:
         remedy = "run the study up to there first: sateen refine STUDY.toml"
-        raise InputError("what a certificate costs depends on the refinement, which is not there yet", remedy=remedy)
+        raise InputError("what a certificate costs depends on the refinement, which does not exist yet", remedy=remedy)
     given = _some(asked, ("wrong", "confidence", "tolerance", "attempt", "budget"))
     regions = regions_from(_posterior(tasks.refine), tasks.decide.value())
     return plan_certificate(regions, seed=study.seed_of("certify"), **given)
 
 
 def _posterior(task: Task[Content]) -> FullPosterior:
-    """The posterior that stands beside the file of a refinement."""
+    """The posterior that stands next to the file of a refinement."""
     return CachedFile(task.file.with_suffix(ARRAYS), load_posterior).value()
 
 

@@ -18,7 +18,7 @@ from sateen.core.errors import InputError, TextError, nearest
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"  # ("observe", "train", "points"); numbers count the entries of lists
 _Table = TypeVar("_Table")
-_SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "guarantee", "decide")
+_SECTIONS: Final = ("study", "model", "space", "property", "observe", "learn", "guarantee", "decide", "run")
 _NAMED: Final = {
     "int": "a whole number",
     "float": "a number",
@@ -64,6 +64,8 @@ class ModelTable:
     file: str | None = None
     callable: str | None = None
     constants: dict[str, bool | int | float | str] | None = None
+    scale: float | str | None = None
+    split: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,13 @@ class GuaranteeTable:
     normaliser: str | None = None
     split: float | None = None
     allow_trivial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """[run]: where the work is done, which decides nothing of the result."""
+
+    on: str | None = None
 
 
 class StudyFile:
@@ -143,7 +152,7 @@ class StudyFile:
     def section(self, name: str) -> Mapping[str, object]:
         """A table at the top, with its keys as they are; an error if it is not there."""
         if name not in self.content:
-            self.fail((), f"the table [{name}] is missing", f"add it: see {_EXAMPLES[name]}")
+            self.fail((), f"the table [{name}] is missing", f"add it: see {EXAMPLES[name]}")
         return self._table((name,), self.content[name])
 
     def read(self, kind: type[_Table], *path: str) -> _Table:
@@ -190,13 +199,13 @@ class StudyFile:
 
     def _table(self, path: KeyPath, value: object) -> Mapping[str, object]:
         if not isinstance(value, dict):
-            self.fail(path, f"a table is needed here, not {_shown(value)}", f"see {_EXAMPLES[str(path[0])]}")
+            self.fail(path, f"a table is needed here, not {_shown(value)}", f"see {EXAMPLES[str(path[0])]}")
         return value
 
     def _invalid(self, kind: type[object], path: tuple[str, ...], table: Mapping[str, object], text: str) -> NoReturn:
         """What msgspec complains of, in words."""
         if missing := re.match(r"Object missing required field `(\w+)`", text):
-            self.fail(path, f"{missing[1]} is missing", f"see {_EXAMPLES[path[0]]}")
+            self.fail(path, f"{missing[1]} is missing", f"see {EXAMPLES[path[0]]}")
         where = re.search(r"`\$\.(\w+)", text)
         key = where[1] if where else ""
         value = table.get(key)
@@ -207,7 +216,7 @@ class StudyFile:
         self.fail((*path, key), f"{_wanted(text)}, not {_shown(value)}")
 
 
-_EXAMPLES: Final = {
+EXAMPLES: Final = {
     "study": '[study] with name = "sir" and seed = 1',
     "model": '[model] with file = "sir.sateen"',
     "space": "[space] with beta = [0.005, 0.3]",
@@ -215,6 +224,7 @@ _EXAMPLES: Final = {
     "observe": '[observe] with train = { design = "sobol", points = 400, runs = 50 }',
     "learn": '[learn] with learners = ["svi-gp"]',
     "guarantee": '[guarantee] with method = "lift", level = 0.9, confidence = 0.95',
+    "run": '[run] with on = "local:4"',
     "decide": "[decide] with above = 0.1, undecided = 0.03 and budget = 100000",
 }
 
@@ -227,6 +237,8 @@ def toml_words(argument: str, value: str | None) -> str:
     """
     if value == "None" and argument in _TOML_NONE:
         return _TOML_NONE[argument]
+    if argument == "theta" and value:  # {"beta": ...} is a line of [space]
+        return re.sub(r'[{}"]', "", value).replace(":", " =")
     if value is None or argument in _TOML_NAMES:
         return _TOML_NAMES.get(argument, argument)
     return f"{argument} = {value.lower() if value in ('True', 'False') else value}".replace("'", '"')

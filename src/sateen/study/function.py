@@ -38,7 +38,7 @@ def load_function(code: Code) -> Function:
 
 def _not_plain(address: str) -> InputError:
     remedy = "write it with `def`, at the top level of a file"
-    return InputError(f"{address} is no plain function, so its runs could not be recognised later; {remedy}")
+    return InputError(f"{address} is not a plain function, so its runs could not be recognised later; {remedy}")
 
 
 def _takes_two(arguments: ast.arguments) -> bool:

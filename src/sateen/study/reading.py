@@ -14,14 +14,16 @@ from sateen.core.code import Code
 from sateen.core.errors import InputError, SateenError, SpaceError, TextError, nearest
 from sateen.core.prediction import Learner
 from sateen.core.space import Range, Space
-from sateen.guarantee.request import CalibrateRequest, PlanRequest
+from sateen.guarantee.request import CalibrateRequest, PlanRequest, check_truth_options
 from sateen.learning.registry import DEFAULT, LEARNERS, find_learner
 from sateen.logic.formula import Formula
 from sateen.logic.parser import stl
 from sateen.model.model import Model
+from sateen.pools.pool import beside
 from sateen.study.decide_table import read_decide
-from sateen.study.file import CapsTable, GuaranteeTable, ModelTable, StudyFile, StudyTable
+from sateen.study.file import EXAMPLES, CapsTable, GuaranteeTable, ModelTable, RunTable, StudyFile, StudyTable
 from sateen.study.function import find_function
+from sateen.study.given import GivenTraining, read_given
 from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
 
 Source: TypeAlias = Model | Code
@@ -29,6 +31,7 @@ _Study = TypeVar("_Study", bound=StudySpec)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")  # part of the names of files
 _MOST_PROPERTIES: Final = 1000
 _MOST_POINTS: Final = 10**8  # of a stage
+_SOME_BUDGET: Final = 10**12  # runs, enough for any level
 _MOST_RUNS: Final = 10**15  # of a stage, which no machine can make
 
 
@@ -39,15 +42,18 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         toml.section(name)
     about = toml.read(StudyTable, "study")
     _check_name(toml, ("study", "name"), about.name)
-    model = _model(toml, FilePath() if file is None else file.parent)
+    folder = FilePath() if file is None else file.parent
+    model = _model(toml, folder)
     space = _space(toml, model)
     caps = _caps(toml, model)
-    train = _design(toml, space, "train")
-    if train is None:
-        toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
     learners, settings = _learners(toml)
-    calibration = _calibration(toml, space)
+    calibration = _calibration(toml, model, space)
     properties = _properties(toml, model, space)
+    train = _training(toml, model, space, folder, properties)
+    test = _design(toml, model, space, "test")
+    for part, given in (("calibrate", calibration), ("test", test)):
+        if given is not None and given.exact:
+            _check_form(toml, model, part, properties)
     return kind(
         name=about.name,
         seed=about.seed,
@@ -55,7 +61,7 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         space=space,
         properties=MappingProxyType(properties),
         train=train,
-        test=_design(toml, space, "test"),
+        test=test,
         calibration=calibration,
         learners=MappingProxyType(learners),
         settings=MappingProxyType(settings),
@@ -64,7 +70,16 @@ def read_study(kind: type[_Study], text: str, file: FilePath | None) -> _Study:
         text=toml.text,
         file=file,
         decide=read_decide(toml, model, space, properties),
+        on=_on(toml, file),
     )
+
+
+def _on(toml: StudyFile, file: FilePath | None) -> str | None:
+    """The address of the workers, which is looked at when the study runs; a file in it is next to the study."""
+    on = toml.read(RunTable, "run").on if toml.has("run") else None
+    if on is not None and not on.strip():
+        toml.fail(("run", "on"), "the address is empty", 'write on = "local:4", or leave it out')
+    return on if on is None or file is None else beside(on, file.parent)
 
 
 def _check_name(toml: StudyFile, path: tuple[str, ...], name: str) -> None:
@@ -83,11 +98,14 @@ def _model(toml: StudyFile, folder: FilePath) -> Source:
     path = ("model", ways[0])
     if given.constants is not None and given.file is None:
         toml.fail(("model", "constants"), "constants are for models in a file, of a language that leaves some open")
+    for key, asked in (("scale", given.scale is not None), ("split", not given.split)):
+        if asked and given.file is None:
+            toml.fail(("model", key), f"{key} is for models in a file, in SBML or Antimony")
     try:
         if given.callable is not None:
             return find_function(given.callable, folder)
         if given.file is not None:
-            return Model.load(folder / given.file, constants=given.constants)
+            return Model.load(folder / given.file, constants=given.constants, scale=given.scale, split=given.split)
         return Model.parse(given.text or "")
     except TextError as error:
         if given.file is not None and error.text:  # the line is one of that file
@@ -114,6 +132,8 @@ def _space(toml: StudyFile, model: Source) -> Space:
             toml.fail(("space", name), "the model has no such parameter", hint)
     try:
         model.values(_lowest(given))
+    except InputError as error:
+        toml.fail_with(("space",), error)
     except SateenError as error:
         toml.fail(("space",), str(error))
     return Space(given)
@@ -178,19 +198,25 @@ def _formula(toml: StudyFile, model: Source, space: Space, name: str, value: obj
         formula = stl(value, constants=constants, end=None if end is None else float(end))
     except TextError as error:
         toml.fail_inside(path, error, value)
-    if isinstance(model, Model):
-        known = [one.name for one in model.variables]
-        known += [one.name for one in model.parameters] + [one.name for one in model.constants]
-        if strangers := [one for one in formula.species if one not in known]:
-            hint = nearest(strangers[0], known) or f"it has {', '.join(known)}"
-            toml.fail(path, f"the model has no {strangers[0]}", hint)
+    if isinstance(model, Model) and (strangers := [one for one in formula.species if model.meaning(one) is None]):
+        hint = nearest(strangers[0], model.readable) or f"it has {', '.join(model.readable)}"
+        toml.fail(path, f"the model has no {strangers[0]}", hint)
     return formula
 
 
-def _design(toml: StudyFile, space: Space, part: str) -> Design | None:
+def _design(toml: StudyFile, model: Source, space: Space, part: str) -> Design | None:
     if not toml.has("observe", part):
         return None
     design = toml.read(Design, "observe", part)
+    _check_exact(toml, model, part, design.exact)
+    if design.exact and toml.has("observe", part, "runs"):
+        toml.fail(("observe", part, "runs"), "exact = true needs no runs", "leave one of the two out")
+    if not design.exact and not design.runs:
+        given = toml.has("observe", part, "runs")
+        problem = "at least one run is needed" if given else "runs is missing"
+        toml.fail(("observe", part, *(("runs",) if given else ())), problem, f"see {EXAMPLES['observe']}")
+    if part == "train" and design.exact:
+        toml.fail(("observe", part, "exact"), "learners learn from runs", "take exact = true for test or calibrate")
     if part == "train" and not toml.has("observe", part, "design"):
         design = replace(design, design="sobol")
     if design.design == "grid" and not space.names:
@@ -201,11 +227,44 @@ def _design(toml: StudyFile, space: Space, part: str) -> Design | None:
     return design
 
 
+def _training(
+    toml: StudyFile, model: Source, space: Space, folder: FilePath, properties: Mapping[str, Formula | None]
+) -> Design | GivenTraining:
+    """What is learned from: a design, or observations in a file."""
+    if toml.has("observe", "train", "file"):
+        return read_given(toml, model, space, folder, properties)
+    train = _design(toml, model, space, "train")
+    if train is None:
+        toml.fail(("observe",), "train is missing", 'add train = { design = "sobol", points = 400, runs = 50 }')
+    return train
+
+
 def _check_size(toml: StudyFile, part: str, design: Design, space: Space) -> None:
     if design.total(space) > _MOST_RUNS:
         toml.fail(("observe", part), f"more than {_MOST_RUNS:.0e} runs, which no machine makes; take fewer")
     if design.size(space) > _MOST_POINTS:
         toml.fail(("observe", part), f"more than {_MOST_POINTS:,} points, which no memory holds; take fewer")
+
+
+def _check_exact(toml: StudyFile, model: Source, part: str, exact: bool | None) -> None:
+    if exact and not isinstance(model, Model):
+        toml.fail(("observe", part, "exact"), "only a model can be computed; a callable can only be run")
+
+
+def _check_form(toml: StudyFile, model: Source, part: str, properties: Mapping[str, Formula | None]) -> None:
+    """Refuse what no chain decides, by the form of the formulas alone; how many states there are is found later."""
+    from sateen.engine.progression import Question
+    from sateen.engine.rewards import refuse_timed
+
+    for name, formula in properties.items():
+        assert isinstance(model, Model)
+        assert formula is not None
+        try:
+            refuse_timed(model)
+            Question.of(formula)
+        except SateenError as error:
+            remedy = "take runs in the place of exact = true"
+            toml.fail(("observe", part, "exact"), f"{name} cannot be computed: {error}", remedy)
 
 
 def _caps(toml: StudyFile, model: Source) -> dict[str, int | float]:
@@ -217,15 +276,21 @@ def _caps(toml: StudyFile, model: Source) -> dict[str, int | float]:
     return caps
 
 
-def _calibration(toml: StudyFile, space: Space) -> Calibration | None:
+def _calibration(toml: StudyFile, model: Source, space: Space) -> Calibration | None:
     path = ("observe", "calibrate")
     if not toml.has(*path):
         return None
     cost = toml.read(Calibration, *path)
-    given = [name for name in ("budget", "width", "points", "runs") if getattr(cost, name) is not None]
-    if given not in (["budget"], ["width"], ["points", "runs"]):
-        remedy = "give one of { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"
+    _check_exact(toml, model, "calibrate", cost.exact)
+    given = [name for name in ("budget", "width", "points", "runs", "seconds") if getattr(cost, name) is not None]
+    if cost.exact and given not in (["points"], ["seconds"]):
+        remedy = "give { exact = true, points = 200 } or { exact = true, seconds = 10 }"
+        toml.fail((*path, "exact"), "how much may be computed?", remedy)
+    if not cost.exact and given not in (["budget"], ["width"], ["points", "runs"], ["seconds"]):
+        remedy = "give one of { seconds = 10 }, { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"
         toml.fail(path, "how much may it cost?", remedy)
+    if isinstance(cost.seconds, float) and not math.isfinite(cost.seconds):
+        toml.fail((*path, "seconds"), f"seconds is a finite number, not {cost.seconds}", "give seconds = 10")
     if cost.budget is not None and cost.budget > _MOST_RUNS:
         toml.fail((*path, "budget"), f"more than {_MOST_RUNS:.0e} runs, which no machine makes; take fewer")
     if cost.design is not None:
@@ -282,7 +347,8 @@ def _guarantee(
     try:
         request = _request(table, calibration)
     except InputError as error:
-        cost = next(name for name in ("budget", "width", "points") if getattr(calibration, name) is not None)
+        costs = ("budget", "width", "points", "seconds")
+        cost = next(name for name in costs if getattr(calibration, name) is not None)
         in_plan = error.argument in ("plan", "budget", "width", "points")
         toml.fail_with(("observe", "calibrate", cost) if in_plan else ("guarantee", error.argument), error)
     settled = {field.name: getattr(request, field.name) for field in fields(GuaranteeSpec) if field.name != "of"}
@@ -295,11 +361,20 @@ def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateReques
         name: value for name, value in asdict(table).items() if name != "of" and value is not None
     }
     plan = None
-    if calibration.design is None:
+    if calibration.exact:
+        _check_by_truth(table)
+    elif calibration.design is None:
         shared = {name: options[name] for name in ("level", "confidence", "marginal") if name in options}
         normaliser = table.normaliser if table.method == "lift" else None
-        plan = PlanRequest.of(width=calibration.width, budget=calibration.budget, normaliser=normaliser, **shared)
+        # What seconds will buy is not known yet; of a plan for a budget only the options are checked.
+        budget = _SOME_BUDGET if calibration.seconds is not None else calibration.budget
+        plan = PlanRequest.of(width=calibration.width, budget=budget, normaliser=normaliser, **shared)
     request = CalibrateRequest.of(**options, plan=plan)
     if calibration.points is not None:
-        request.check_points(calibration.points)
+        request.check_points(calibration.points, exact=bool(calibration.exact))
     return request
+
+
+def _check_by_truth(table: GuaranteeTable) -> None:
+    """Refuse options that computed labels leave no room for."""
+    check_truth_options(CalibrateRequest.of(table.method, rank=table.rank, normaliser=table.normaliser))

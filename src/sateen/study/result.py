@@ -3,55 +3,57 @@
 from __future__ import annotations
 
 import os
-import platform
-import shlex
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from html import escape
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path as FilePath
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sateen.assess.score import Score
-from sateen.core.errors import InputError, SateenError, StoreError
+from sateen.assess.widths import Widths
+from sateen.core.display import paragraph, pictured
+from sateen.core.errors import InputError, StoreError
 from sateen.core.observations import Observations
 from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Claim, Prediction, drawn_uniformly
 from sateen.core.progress import Progress
 from sateen.core.registry import call_provider
 from sateen.core.space import Points, Range, Space
+from sateen.core.text import html_table
 from sateen.core.types import File
 from sateen.core.version import VERSION
 from sateen.files.plain import FAULTS, fault_text
 from sateen.guarantee.error_bound import ErrorBound
 from sateen.guarantee.guarantee import Guarantee
 from sateen.guarantee.plan import Plan
+from sateen.guarantee.truth import Truth
 from sateen.pipeline.folder import ANEW, CachedFile, ResultFolder, write_summary
-from sateen.pipeline.tasks import Outcome, Task, tell
+from sateen.pipeline.tasks import Task, tell
+from sateen.pools.pool import Pool
 from sateen.study.decided import DecisionResult, decision_content, decision_from, load_certificate
 from sateen.study.decisions import ARRAYS, CERTIFICATE
+from sateen.study.extremes import Extreme
 from sateen.study.findings import REFITTED, is_refitted
+from sateen.study.label_tasks import fewest_points
+from sateen.study.labels import load_labels
 from sateen.study.loading import load_guarantee, load_posterior
+from sateen.study.provenance import PARTS, provenance_of
+from sateen.study.score_table import score_table
 from sateen.study.spec import StudySpec
 from sateen.study.stages import PropertyTasks, StudyTasks, study_tasks
 from sateen.study.summary import (
-    PROVENANCE_FORMAT,
     RESULT_FORMAT,
     PropertyContent,
     check_hash,
-    file_hash,
     load_provenance,
     load_result,
 )
 
 _Value = TypeVar("_Value")
-_PARTS: Final = ("train", "test", "calibrate")
-_PACKAGES: Final = ("numpy", "scipy", "numba", "jax", "optax", "safetensors")  # whose versions are noted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -59,27 +61,31 @@ class PropertyResult:
     """The results for one property.
 
     - `formula` as text, with `end`; None where a callable decides by itself.
-    - `train`, `test`, `calibrate`: the observations of each part. `calibrate` and `test` are None where the study has
-      none. All three have `seconds`, `seed`, `undecided` and `reasons`; each run can be replayed.
+    - `train`, `test`, `calibrate`: the observations of each part, each run of which can be replayed, or the Truth where
+      `exact = true`. `calibrate` and `test` are None where the study has none.
     - `posteriors` by learner, in the order of the study; each has `record` (convergence, objective by step, seconds,
       notes) and `importance()`.
     - `guarantee` is that of the posterior of the learner `guaranteed`; `plan` is its plan, None where points and runs
-      were given; `error_bound` bounds the mean error over θ.
-    - `scores` by learner, against the test runs, of 95 % credible intervals; `guarantee_score` of the guaranteed ones.
+      were given, or labels were computed; `error_bound` bounds the mean error over θ.
+    - `budget` is what seconds bought, None where none were given: "sentence" says what was used and why, and "repeat"
+      is the line of a study file that gives the same anywhere.
+    - `scores` by learner, against the test runs, of credible intervals; `guarantee_score` of the guaranteed ones. All
+      are of the level of the guarantee, or of 95 % where there is none.
     - `predictions` by learner, and `guaranteed_prediction`, at the fixed points of result.json: a grid of 201 points in
       one dimension, 31 by 31 in two, 512 Sobol points in more. For finer pictures ask the posteriors.
-    - `claims`, strongest first: of the guarantee, or else of the first posterior (a belief); and of the bound on the
-      mean error. Each is a sentence: `str(claim)`.
-    - `decision` is what the study decided about it, None where it was not asked to.
-    - `verdict` is the answer in one sentence, and after it that of the decision.
+    - `claims`, strongest first: of the guarantee or the first posterior (a belief), and of the bound on the mean error.
+    - `decision` is what was decided about it; `extreme` what is bounded where no run, or every run, satisfied it.
+    - `mean_widths` of the credible intervals by learner, `guaranteed_widths` of the guarantee, over the space.
+    - `verdict` is the answer: what was asked, what was found, what is guaranteed and what is not, and what was decided,
+      a line each.
     """
 
     name: str
     formula: str | None
     end: float | None
     train: Observations
-    test: Observations | None
-    calibrate: Observations | None
+    test: Observations | Truth | None
+    calibrate: Observations | Truth | None
     posteriors: Mapping[str, FullPosterior]
     guarantee: Guarantee | None
     guaranteed: str | None
@@ -92,13 +98,34 @@ class PropertyResult:
     claims: tuple[Claim, ...]
     verdict: str
     decision: DecisionResult | None = None
+    extreme: Extreme | None = None
+    mean_widths: Mapping[str, float] = field(default_factory=dict)
+    guaranteed_widths: Widths | None = None
+    budget: Mapping[str, Any] | None = None
+
+    def scored(self) -> Iterator[tuple[str, str, Score, float]]:
+        """Each kind of interval that has a score: of which learner, what it is, the score, the mean width."""
+        yield from ((name, "credible", score, self.mean_widths[name]) for name, score in self.scores.items())
+        if self.guarantee is not None and self.guarantee_score is not None and self.guaranteed_widths is not None:
+            yield self.guaranteed or "", self.guarantee.method, self.guarantee_score, self.guaranteed_widths.mean
 
     def __repr__(self) -> str:
-        return f"<PropertyResult {self.verdict}>"
+        return f"<PropertyResult {' '.join(self.verdict.splitlines())}>"
 
     def _repr_html_(self) -> str:
-        scores = "".join(f"<h4>{escape(name)}</h4>{score._repr_html_()}" for name, score in self.scores.items())
-        return f"<p>{escape(self.verdict)}</p>{scores}"
+        scores = self._scores_html()
+        if not self.train.space.names:
+            return paragraph(self.verdict) + scores
+        shown, learner = self.guaranteed_prediction, self.guaranteed or next(iter(self.posteriors))
+        few = shown is not None and len(self.train.space) <= 2
+        posterior = partial(call_provider, "plot posterior", self.posteriors[learner])
+        return pictured(shown.plot if few and shown is not None else posterior, self.verdict, scores, "Scores")
+
+    def _scores_html(self) -> str:
+        if self.test is None:
+            return ""
+        caption, (header, *rows) = score_table(self.scored(), self.test, next(iter(self.predictions.values())).level)
+        return html_table(caption, header, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -144,7 +171,7 @@ class Result:
         provenance.json, which has the hashes of all files, each is judged by its own checksum."""
         where = ResultFolder(FilePath(folder))
         if not where.result.is_file():
-            hint = "the study has not come to its end there; run it again" if where.stages.is_dir() else "give another"
+            hint = "the study is not finished there; run it again" if where.stages.is_dir() else "give another"
             raise InputError(f"{folder} has no result of a study; {hint}")
         where.check()
         return cls.from_folder(where, load_provenance(where) if os.path.lexists(where.provenance) else {})
@@ -199,9 +226,9 @@ class _Reader:
 
 def _property(read: _Reader, space: Space, name: str, content: PropertyContent) -> PropertyResult:
     files = {key: read.where.named(file) for key, file in content["files"].items()}
-    parts = {part: read(files[part], Observations.load) if part in files else None for part in _PARTS}
+    parts = {part: read(files[part], load_labels) if part in files else None for part in PARTS}
     train = parts["train"]
-    if train is None:
+    if not isinstance(train, Observations):
         raise InputError(f"it names no training of {name}")
     learners, guaranteed, predicted = content["learners"], content["guarantee"], content["predictions"]
     posteriors = {each: read(files[f"learn.{each}"], load_posterior) for each in learners}
@@ -213,7 +240,7 @@ def _property(read: _Reader, space: Space, name: str, content: PropertyContent) 
         if posterior.training.fingerprint != train.fingerprint or posterior.space != space:
             raise InputError(f"the file of learn {name} {each} has a posterior of other observations")
     if guaranteed is not None and content["of"] not in learners:
-        raise InputError(f"the guarantee is of {content['of']}, which is no learner of {name}")
+        raise InputError(f"the guarantee is of {content['of']}, which is not a learner of {name}")
     formula = content["formula"]
     axes = [predicted["points"][axis] for axis in space.names]
     count = len(predicted["learners"][next(iter(learners))]["mean"])
@@ -221,7 +248,7 @@ def _property(read: _Reader, space: Space, name: str, content: PropertyContent) 
     level, measure = predicted["level"], drawn_uniformly(space)
     predictions: dict[str, Prediction] = {}
     for each, learner in learners.items():
-        claim = Claim("probability", "credible", level, measure, by=learner["learner"])  # as in `predict`
+        claim = Claim("probability", "credible", level, measure, by=learner["learner"], assuming=train.assumption)
         predictions[each] = Prediction(points, **predicted["learners"][each], level=level, claim=claim)  # type: ignore[arg-type]
     guarded = predicted["guarantee"]
     return PropertyResult(
@@ -234,7 +261,9 @@ def _property(read: _Reader, space: Space, name: str, content: PropertyContent) 
         posteriors=MappingProxyType(posteriors),
         guarantee=guarantee,
         guaranteed=None if guaranteed is None else content["of"],
-        plan=None if content["plan"] is None else Plan.from_content(content["plan"]),
+        plan=None
+        if content["plan"] is None
+        else Plan.from_content(content["plan"]).at_pace(posteriors[content["of"] or ""].seconds_per_run),
         error_bound=content["error_bound"],
         scores=MappingProxyType({each: one["score"] for each, one in learners.items() if one["score"]}),
         guarantee_score=None if guaranteed is None else guaranteed["score"],
@@ -245,6 +274,11 @@ def _property(read: _Reader, space: Space, name: str, content: PropertyContent) 
         claims=tuple(content["claims"]),
         verdict=content["verdict"],
         decision=_decision(read, files, content, space),
+        extreme=content["extreme"],
+        mean_widths=MappingProxyType({each: one["mean_width"] for each, one in learners.items()}),
+        guaranteed_widths=guaranteed
+        and Widths(guaranteed["mean_width"], guaranteed["greatest_width"], guaranteed["points_searched"]),
+        budget=content["budget"],
     )
 
 
@@ -261,15 +295,18 @@ def _decision(
     return decision_from(content["decision"], posterior, certificate)
 
 
-def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: Progress) -> Result:
-    """Compute what is pending in the folder, write the result, and return it."""
+def run_study(
+    study: StudySpec, path: FilePath, workers: int | None, progress: Progress, pool: Pool | None = None
+) -> Result:
+    """Compute what is pending in the folder, at the places of the pool if there is one; write the result, and return
+    it."""
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise InputError(f"workers is a whole number from 1 up, not {workers!r}")
     tasks = study_tasks(study, path)
     folder = tasks.pipeline.folder
     with folder.held():
-        started = _now()
-        outcome = tasks.pipeline.run(workers=workers, progress=progress)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        outcome = tasks.pipeline.run(workers=workers, progress=progress, pool=pool)
         with folder.writing(folder.result):
             write_summary(folder.result, _result(study, tasks))
         result = Result.from_folder(folder, {})
@@ -277,7 +314,7 @@ def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: P
             for learner, posterior in each.posteriors.items():
                 if is_refitted(posterior) and outcome.states[f"learn {name} {learner}"] == "computed":
                     tell(progress, f"learn {name} {learner}: {REFITTED}")
-        provenance = _provenance(study, tasks, outcome, result, workers, started)
+        provenance = provenance_of(study, tasks, outcome, _known_seconds(result), workers, started)
         with folder.writing(folder.provenance):
             write_summary(folder.provenance, provenance)
         result = replace(result, provenance=MappingProxyType(provenance))
@@ -288,16 +325,26 @@ def run_study(study: StudySpec, path: FilePath, workers: int | None, progress: P
 
 def _result(study: StudySpec, tasks: StudyTasks) -> dict[str, object]:
     """result.json: the results, and nothing of how long they took or who computed them."""
-    plans = None if tasks.plan is None else tasks.plan.value()
+    plans = {} if tasks.planned is None else tasks.planned.plans.value().by_name
     properties = {
-        name: _answer(study, each, None if plans is None else plans[name]) for name, each in tasks.properties.items()
+        name: {**_answer(study, each, plans.get(name)), "budget": _budget(study, tasks, name)}
+        for name, each in tasks.properties.items()
     }
     head = {"format": RESULT_FORMAT, "sateen": VERSION, "study": study.name, "seed": study.seed}
     return {**head, "question": study.question(), "properties": properties}
 
 
+def _budget(study: StudySpec, tasks: StudyTasks, name: str) -> dict[str, object] | None:
+    """What result.json says of the seconds that a calibration may take, if they are given."""
+    if tasks.purchase is None or tasks.planned is None or study.guarantee is None:
+        return None
+    plans, labels = tasks.planned.plans.value(), tasks.planned.labels[name].value()
+    plan, fewest = plans.by_name.get(name), fewest_points(study.guarantee)
+    return tasks.purchase.value().used(fewest, labels, plan, reused=plans.reused)
+
+
 def _answer(study: StudySpec, tasks: PropertyTasks, plan: Plan | None) -> dict[str, Any]:
-    """What result.json says of a property; where something was decided about it, the verdict says so too."""
+    """What result.json says of a property; where something was decided about it, the verdict says so last."""
     answer: dict[str, Any] = {
         **tasks.score.value(),
         "plan": None if plan is None else plan.content(),
@@ -307,7 +354,7 @@ def _answer(study: StudySpec, tasks: PropertyTasks, plan: Plan | None) -> dict[s
     if tasks.decision is not None and study.decide is not None:
         told = {stage: task.value() for stage, task in tasks.decision.named.items()}
         decision = decision_content(study.decide, told)
-        answer["verdict"] = f"{answer['verdict']} {decision['sentence']}"
+        answer["verdict"] = f"{answer['verdict']}\n{decision['sentence']}"
         answer["claims"] = [*answer["claims"], *decision["claims"]]
         answer["decision"] = decision
     return answer
@@ -327,60 +374,12 @@ def _files(tasks: PropertyTasks) -> dict[str, str]:
     return files
 
 
-def _provenance(
-    study: StudySpec, tasks: StudyTasks, outcome: Outcome, result: Result, workers: int | None, started: str
-) -> dict[str, object]:
-    """provenance.json: with what, by which command and how fast the result was computed."""
-    folder = tasks.pipeline.folder
-    files = [folder.result, *sorted(file for task in tasks.pipeline.tasks for file in (task.file, *task.extra))]
-    seeds = {name: seed for part in _PARTS for name, seed in study.seeds(part).items()}
-    seeds |= {stage: study.seed_of(stage) for stage in (*(f"learn {name}" for name in study.learners), "plan")}
-    for each in tasks.properties.values():
-        seeds |= {} if each.decision is None else {stage: study.seed_of(stage) for stage in each.decision.named}
-    return {
-        "format": PROVENANCE_FORMAT,
-        "study": study.name,
-        "file": None if study.file is None else str(study.file),
-        "text": study.text,
-        "code": study.code or None,
-        "command": _command(study, folder),
-        "versions": {
-            "sateen": VERSION,
-            "python": platform.python_version(),
-            **{package: version(package) for package in _PACKAGES},
-        },
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
-        "workers": workers,
-        "seeds": seeds,
-        "hashes": {each.relative_to(folder.path).as_posix(): file_hash(each) for each in files},
-        "seconds": _seconds(folder, outcome, result),
-        "stages": outcome.states,
-        "started": started,
-        "finished": _now(),
-    }
-
-
-def _seconds(folder: ResultFolder, outcome: Outcome, result: Result) -> dict[str, float]:
-    """How long each task took, also those of earlier runs: observations and posteriors know it themselves."""
-    before: dict[str, float] = {}
-    with suppress(SateenError):  # if it is not there, or damaged, the times of earlier runs are lost, and nothing else
-        before = load_provenance(folder)["seconds"]
+def _known_seconds(result: Result) -> dict[str, float]:
+    """How long each task took of whose time observations and posteriors know themselves."""
     known: dict[str, float] = {}
     for name, each in result.properties.items():
-        for part in _PARTS:
+        for part in PARTS:
             if (observations := getattr(each, part)) is not None:
                 known[f"{part} {name}"] = observations.seconds
         known |= {f"learn {name} {learner}": one.record.seconds for learner, one in each.posteriors.items()}
-    seconds = {**before, **outcome.seconds, **known}
-    return {task: seconds[task] for task in outcome.states if task in seconds}
-
-
-def _command(study: StudySpec, folder: ResultFolder) -> str:
-    if study.file is None:
-        return f"sateen.Study.parse(text).run({str(folder.path)!r})"
-    elsewhere = [] if folder.path == study.folder else ["-o", str(folder.path)]
-    return shlex.join(["sateen", "run", str(study.file), *elsewhere])
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return known

@@ -12,6 +12,7 @@ from msgspec import Meta
 from sateen.core.code import Code
 from sateen.core.seeds import stream_seed
 from sateen.core.space import Points, Range, Space
+from sateen.study.given import GivenTraining
 
 if TYPE_CHECKING:
     from sateen.core.prediction import Learner
@@ -26,11 +27,15 @@ RETURNED: Final = "what the callable returns"  # in the place of a formula
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Which points are observed, and how many runs are made at each; `points` is per axis for a grid."""
+    """Which points are observed, and how many `runs` are made at each; `points` is per axis for a grid.
+
+    With `exact` no run is made: the probability at each point is computed.
+    """
 
     points: Whole
-    runs: Whole
+    runs: Annotated[int, Meta(ge=0, le=10**12)] = 0
     design: DesignName = "uniform"
+    exact: bool = False
 
     def drawn(self, space: Space, seed: int) -> Points:
         """The points themselves."""
@@ -50,19 +55,25 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What the calibration may cost: a `budget` of runs or a `width` for the planner, or `points` with `runs` each."""
+    """What the calibration may cost: a `budget` of runs or a `width` for the planner, or `points` with `runs` each.
+
+    With `exact` the probabilities at the points are computed, without it they are not; None lets a forecast choose
+    where `seconds` are given, which may be "training": as long as the training took.
+    """
 
     budget: int | None = None
     width: float | None = None
     points: Whole | None = None
     runs: Whole | None = None
+    seconds: Annotated[float, Meta(gt=0)] | Literal["training"] | None = None
+    exact: bool | None = None
 
     @property
     def design(self) -> Design | None:
         """The points and runs, if they are given; None where a plan chooses them."""
-        if self.points is None or self.runs is None:
+        if self.points is None or (self.runs is None and not self.exact):
             return None
-        return Design(self.points, self.runs)
+        return Design(self.points, self.runs or 0, exact=bool(self.exact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,8 @@ class StudySpec:
     `model` may be Code in the place of a model, which is not run before the study is. `properties` are formulas by
     name, or None for the one property that such code decides by itself. `learners` are by name, and `settings` what the
     file sets of each; "default" chooses by the observations. `caps` are those of `observe`. `text` is the file as it
-    was read. `decide` is what shall be decided about one of the properties.
+    was read. `decide` is what shall be decided about one of the properties. `on` is the
+    address of the workers, which has no part in any result.
     """
 
     name: str
@@ -94,7 +106,7 @@ class StudySpec:
     model: Model | Code
     space: Space
     properties: Mapping[str, Formula | None]
-    train: Design
+    train: Design | GivenTraining
     test: Design | None
     calibration: Calibration | None
     learners: Mapping[str, Learner]
@@ -104,6 +116,7 @@ class StudySpec:
     text: str
     file: FilePath | None = None
     decide: DecideSpec | None = None
+    on: str | None = None
 
     @property
     def address(self) -> str:
@@ -117,7 +130,7 @@ class StudySpec:
 
     @property
     def folder(self) -> FilePath:
-        """Where its result goes by default: `<name>-result`, beside its file."""
+        """Where its result goes by default: `<name>-result`, next to its file."""
         beside = FilePath() if self.file is None else self.file.parent
         return beside / f"{self.name}-result"
 
@@ -131,13 +144,20 @@ class StudySpec:
         return {f"{stage} {what}": self.seed_of(f"{stage} {what}") for what in ("points", "runs")}
 
     def question(self) -> dict[str, object]:
-        """What decides every run of the model or callable, beside the point, the seed and the formula; plain data."""
+        """What decides every run of the model or callable, besides the point, the seed and the formula; plain data."""
         parameters = [
             [name, [value.low, value.high, value.scale] if isinstance(value, Range) else value]
             for name, value in self.space.parameters
         ]
         source = {"callable": self.address, "code": self.code} if self.address else {"model": str(self.model)}
         return {**source, "space": parameters, "caps": dict(self.caps)}
+
+    @property
+    def given(self) -> FilePath | None:
+        """The file with the observations that are learned from, if they are given."""
+        if not isinstance(self.train, GivenTraining):
+            return None
+        return (FilePath() if self.file is None else self.file.parent) / self.train.file
 
     def content(self) -> dict[str, object]:
         """What it asks, as plain data; without the model, which has its own description."""

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Final
 
 from sateen.core.code import Code
-from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.posterior import FullPosterior, fit_learner
+from sateen.core.posterior import FullPosterior
 from sateen.core.text import plural
 from sateen.learning.registry import OwnLearner
+from sateen.model.model import Model
 from sateen.pipeline.folder import ResultFolder, read_checksummed, write_checksummed
 from sateen.pipeline.tasks import Pipeline, Rebuild, RunContext, Save, State, Task, folder_task
+from sateen.sampling.parts import length
 from sateen.study.decisions import DecisionTasks, decision_tasks
-from sateen.study.file import toml_words
+from sateen.study.fits import fit_task
 from sateen.study.function import load_function
-from sateen.study.loading import load_guarantee, load_posterior, observing
+from sateen.study.given import GivenTraining
+from sateen.study.label_tasks import ARRAYS, LabelTasks, Planned, of_the_calibration
+from sateen.study.loading import formulas_of, load_guarantee, stage_question, store_name
 from sateen.study.reading import read_study
-from sateen.study.spec import Calibration, Design, GuaranteeSpec, StudySpec
+from sateen.study.spec import Design, GuaranteeSpec, StudySpec
 
 if TYPE_CHECKING:
     from sateen.guarantee.guarantee import Guarantee
-    from sateen.guarantee.plan import Plan
-    from sateen.logic.formula import Formula
+    from sateen.sampling.merge import Coverage
+    from sateen.study.budget import Plans, Purchase
+    from sateen.study.labels import Labels
 
-_ARRAYS: Final = ".safetensors"
 # About how many seconds a fit takes: at least, and for each training point.
+_ANSWER_FORM: Final = 2  # of what is said of a property; an answer of another form is computed again
 _FIT_SECONDS: Final = {
     **dict.fromkeys(("default", "svi-gp", "ep-gp"), (0.1, 0.003)),
     **dict.fromkeys(("svi-bnn", "laplace-net"), (5.0, 0.002)),
@@ -42,7 +46,7 @@ _PROCESS_SECONDS: Final = 3.0  # what fits must save by processes for these to b
 class PropertyTasks:
     """The tasks of one property: its observations by part, what each learner learns, the guarantee, the scores."""
 
-    parts: Mapping[str, Task[Observations]]
+    parts: Mapping[str, Task[Labels]]
     learned: Mapping[str, Task[FullPosterior]]
     guarantee: Task[Guarantee] | None
     score: Task[dict[str, object]]
@@ -54,8 +58,9 @@ class StudyTasks:
     """All tasks of a study: as a pipeline, and by property."""
 
     pipeline: Pipeline
-    plan: Task[dict[str, Plan]] | None
+    planned: Planned | None
     properties: Mapping[str, PropertyTasks]
+    purchase: Task[Purchase] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +97,10 @@ def forecast_study(study: StudySpec, path: FilePath) -> Forecast:
     tasks = study_tasks(study, path)
     states = tasks.pipeline.states()
     pending = tasks.pipeline.pending()
-    runs = sum({task.group: task.runs for task in pending if task.runs}.values())  # properties share their runs
-    finished = [task for each in tasks.properties.values() for task in each.parts.values() if task.finished]
-    seconds = runs * _seconds_per_run(finished[0].value()) if runs and finished else math.nan
+    runs = {task.group: task.runs for task in pending if task.runs}  # properties share their runs
+    stored = {stage: _stored(study, tasks, stage, design) for stage, design in simulated_stages(study).items()}
+    missing = sum(many - length(stored[stage].intervals if stage in stored else ()) for stage, many in runs.items())
+    pace = _seconds_per_run(tasks, stored.values()) if missing else math.nan
     learning = {
         task.name: float(study.learners[name].forecast(each.parts["train"].value()))  # type: ignore[attr-defined]
         for each in tasks.properties.values()
@@ -102,7 +108,7 @@ def forecast_study(study: StudySpec, path: FilePath) -> Forecast:
         if hasattr(study.learners[name], "forecast") and each.parts["train"].finished and not task.finished
     }
     steps = (Step(task.name, states[task.name], task.about) for task in tasks.pipeline.tasks)
-    return Forecast(path, tuple(steps), runs, seconds, learning)
+    return Forecast(path, tuple(steps), missing, missing * pace, learning)
 
 
 def load_code(study: StudySpec, path: FilePath) -> None:
@@ -115,29 +121,54 @@ def load_code(study: StudySpec, path: FilePath) -> None:
             learner.make()
 
 
-def _seconds_per_run(observations: Observations) -> float:
-    runs = int(observations.trials.sum())
-    return observations.seconds / runs if runs and observations.seconds > 0 else math.nan
+def check_computable(study: StudySpec, path: FilePath) -> None:
+    """Refuse what shall be computed for some seconds and cannot be, before the first task begins."""
+    bought = study_tasks(study, path).purchase
+    if bought is None or bought.finished or not (study.calibration and study.calibration.exact):
+        return
+    from sateen.study.budget import forecasts, some_points
+
+    assert isinstance(study.model, Model)
+    with of_the_calibration():
+        forecasts(study.model, formulas_of(study.properties) or {}, some_points(study.space, 1))
+
+
+def simulated_stages(study: StudySpec) -> dict[str, Design]:
+    """The stages whose runs are fixed by the study alone, and need no fit."""
+    designs = {} if isinstance(study.train, GivenTraining) else {"train": study.train}
+    if study.test is not None:
+        designs["test"] = study.test
+    if study.guarantee is not None and study.calibration is not None and study.calibration.design is not None:
+        designs["calibrate"] = study.calibration.design
+    return {stage: design for stage, design in designs.items() if not design.exact}
+
+
+def _seconds_per_run(tasks: StudyTasks, stored: Iterable[Coverage]) -> float:
+    """How long a run took in a stage that is finished, or so far in one that is not; NaN where none was made."""
+    finished = (task.value() for each in tasks.properties.values() for task in each.parts.values() if task.finished)
+    known = [(int(each.trials.sum()), each.seconds) for each in finished if isinstance(each, Observations)]
+    known += [(length(each.intervals), each.seconds) for each in stored]
+    return next((seconds / many for many, seconds in known if many and seconds > 0), math.nan)
+
+
+def _stored(study: StudySpec, tasks: StudyTasks, stage: str, design: Design) -> Coverage:
+    """What the store has of a stage that is not finished; neither is code of the user's run for it, nor a compiler."""
+    from sateen.sampling.merge import Coverage, campaigns_in, coverage
+    from sateen.sampling.observe import is_about
+
+    file = tasks.pipeline.folder.stages / store_name(study)
+    asked = {name: study.properties[name] for name, each in tasks.properties.items() if not each.parts[stage].finished}
+    if asked and (campaigns := campaigns_in(file)):
+        points, runs, seed = stage_question(study, stage, design)
+        for key, words in campaigns.items():
+            if is_about(key, words, study.model, formulas_of(asked), points, runs, seed=seed, **study.caps):
+                return coverage(file, key)
+    return Coverage([], 0.0)
 
 
 def _rebuilt(text: str, file: FilePath | None, path: FilePath) -> Pipeline:
     """The pipeline of a study, in another process."""
     return study_tasks(read_study(StudySpec, text, file), path).pipeline
-
-
-def _chosen(design: Design | Calibration, plan: Task[dict[str, Plan]] | None) -> Design:
-    """The design that is given, or the one that all plans share."""
-    if isinstance(design, Design):
-        return design
-    assert plan is not None
-    first = next(iter(plan.value().values()))
-    return Design(first.points, first.runs)
-
-
-def _load_plans(file: FilePath) -> dict[str, Plan]:
-    from sateen.guarantee.plan import Plan
-
-    return {name: Plan.from_content(content) for name, content in read_checksummed(file).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,128 +180,65 @@ class _Tasks:
 
     def all(self) -> StudyTasks:
         study = self.study
-        parts = {"train": self._simulate("train", study.train)}
+        label = LabelTasks(study, self.folder)
+        train = label.training()
+        parts: dict[str, Mapping[str, Task[Labels]]] = {"train": train}
         if study.test is not None:
-            parts["test"] = self._simulate("test", study.test)
+            parts["test"] = label.of("test", study.test)
         learned = {
-            name: {learner: self._learn(name, learner, train) for learner in study.learners}
-            for name, train in parts["train"].items()
+            name: {learner: self._learn(name, learner, task) for learner in study.learners}
+            for name, task in train.items()
         }
-        plan = None
+        planned: Planned | None = None
+        plan: Task[Plans] | None = None
+        bought: Task[Purchase] | None = None
         guarantees: dict[str, Task[Guarantee]] = {}
         if study.guarantee is not None and study.calibration is not None:
             trusted = {name: tasks[study.guarantee.of] for name, tasks in learned.items()}
-            if study.calibration.design is None:
-                plan = self._plan(study.guarantee, study.calibration, trusted)
-            parts["calibrate"] = self._simulate("calibrate", study.calibration.design or study.calibration, plan)
+            if study.calibration.design is not None:
+                parts["calibrate"] = label.of("calibrate", study.calibration.design)
+            else:
+                bought = label.purchase(study.guarantee, study.calibration, trusted)
+                planned = label.planned(study.guarantee, study.calibration, trusted, bought)
+                plan, parts["calibrate"] = planned.plans, planned.labels
             guarantees = {
                 name: self._guarantee(name, study.guarantee, task, parts["calibrate"][name], plan)
                 for name, task in trusted.items()
             }
-        decision = None if study.decide is None else decision_tasks(study, study.decide, self.folder, parts["train"])
+        decision = None if study.decide is None else decision_tasks(study, study.decide, self.folder, train)
         properties: dict[str, PropertyTasks] = {}
         for name in study.properties:
             observed = {part: tasks[name] for part, tasks in parts.items()}
             score = self._score(name, observed, learned[name], guarantees.get(name))
             decided = decision if study.decide is not None and study.decide.about == name else None
             properties[name] = PropertyTasks(observed, learned[name], guarantees.get(name), score, decided)
+        # What is computed and waits for nothing comes first: what cannot be computed is then found at once.
+        first = ("test", "train") if study.test is not None and study.test.exact else ("train", "test")
+        early = plan is None and study.calibration is not None and bool(study.calibration.exact)
+        held_out = tuple(parts.get("calibrate", {}).values())
         order = (
-            *(task for part in ("train", "test") if part in parts for task in parts[part].values()),
+            *(held_out if early else ()),
+            *(task for part in first if part in parts for task in parts[part].values()),
             *(task for tasks in learned.values() for task in tasks.values()),
-            *((plan,) if plan is not None else ()),
-            *parts.get("calibrate", {}).values(),
+            *(() if bought is None else (bought,)),
+            *(() if plan is None else (plan,)),
+            *(() if early else held_out),
             *guarantees.values(),
             *(tasks.score for tasks in properties.values()),
             *(() if decision is None else decision.tasks),
         )
         rebuild = Rebuild(_rebuilt, (study.text, study.file, self.folder.path))
-        return StudyTasks(Pipeline(self.folder, order, rebuild), plan, properties)
-
-    def _simulate(
-        self, part: str, design: Design | Calibration, plan: Task[dict[str, Plan]] | None = None
-    ) -> dict[str, Task[Observations]]:
-        """The observations of a part, for every property; those that are pending share one set of runs.
-
-        With a plan there are as many points and runs as it says.
-        """
-        study = self.study
-        if isinstance(design, Calibration):
-            runs = design.budget or 0
-            about = f"up to {runs:,} runs" if runs else "as many runs as the plan says"
-        else:
-            runs = design.total(study.space)
-            about = f"{runs:,} runs"
-        tasks: dict[str, Task[Observations]] = {}
-
-        def make(context: RunContext) -> Save:
-            pending = {name: formula for name, formula in study.properties.items() if not tasks[name].finished}
-            observations = self._observe(part, _chosen(design, plan), pending, context)
-
-            def save(file: FilePath) -> None:
-                for name, observed in observations.items():
-                    observed.save(tasks[name].file)
-
-            return save
-
-        inputs = {**study.question(), "design": asdict(design), "seeds": study.seeds(part)}
-        for name, formula in study.properties.items():
-            tasks[name] = folder_task(
-                self.folder,
-                f"{part} {name}",
-                {**inputs, "formula": formula and [str(formula), formula.end]},
-                make,
-                read=Observations.load,
-                needs=() if plan is None else (plan,),
-                suffix=_ARRAYS,
-                group=part,
-                about=about,
-                runs=runs,
-            )
-        return tasks
-
-    def _observe(
-        self, part: str, design: Design, pending: Mapping[str, Formula | None], context: RunContext
-    ) -> Mapping[str, Observations]:
-        from sateen.sampling.observe import observe, observe_held_out
-
-        study = self.study
-        model, options = observing(study, self.folder, context)
-        formulas = {name: formula for name, formula in pending.items() if formula is not None}
-        asked = formulas or None
-        try:
-            if part == "calibrate":
-                size = design.points, design.runs
-                observed = observe_held_out(model, asked, study.space, *size, seed=study.seed, **options)
-            else:
-                points = design.drawn(study.space, study.seed_of(f"{part} points"))
-                seed = study.seed_of(f"{part} runs")
-                observed = observe(model, asked, points, design.runs, seed=seed, **options)
-        except InputError as error:
-            raise InputError(f"{part}: {error.worded(toml_words)}") from error
-        return {next(iter(pending)): observed} if isinstance(observed, Observations) else observed
+        return StudyTasks(Pipeline(self.folder, order, rebuild), planned, properties, bought)
 
     def _learn(self, name: str, learner: str, train: Task[Observations]) -> Task[FullPosterior]:
         """What a learner learns of a property."""
-        study, fitted, seed = self.study, self.study.learners[learner], self.study.seed_of(f"learn {learner}")
-
-        def make(context: RunContext) -> Save:
-            posterior = fit_learner(
-                fitted, train.value(), seed=seed, progress=context.progress, checkpoint=context.checkpoint
-            )
-            if posterior.record.interrupted:
-                raise KeyboardInterrupt
-            return posterior.save
-
-        code = fitted.code.digest or None if isinstance(fitted, OwnLearner) else None
-        inputs = {"learner": learner, "settings": study.settings[learner], "code": code}
-        return folder_task(
+        study = self.study
+        return fit_task(
             self.folder,
-            f"learn {name} {learner}",
-            {**inputs, "seed": seed},
-            make,
-            read=load_posterior,
-            needs=(train,),
-            suffix=_ARRAYS,
+            name,
+            (learner, study.settings[learner], study.learners[learner]),
+            train,
+            study.seed_of(f"learn {learner}"),
             parallel=self._fits_side_by_side(),
             about=plural(study.train.size(study.space), "point"),
             seconds=self._fit_seconds(learner),
@@ -285,46 +253,26 @@ class _Tasks:
         seconds = [self._fit_seconds(learner) for learner in self.study.learners] * len(self.study.properties)
         return sum(seconds) - max(seconds) > _PROCESS_SECONDS
 
-    def _plan(
-        self, spec: GuaranteeSpec, calibration: Calibration, trusted: Mapping[str, Task[FullPosterior]]
-    ) -> Task[dict[str, Plan]]:
-        """The plans of all properties."""
-        seed = self.study.seed_of("plan")
-
-        def make(context: RunContext) -> Save:
-            from sateen.study.planning import shared_plans
-
-            plans = shared_plans({name: task.value() for name, task in trusted.items()}, calibration, spec, seed=seed)
-            # How long the runs would take is not kept: it differs from run to run.
-            content = {name: replace(plan, seconds=math.nan).content() for name, plan in plans.items()}
-            return lambda file: write_checksummed(file, content)
-
-        return folder_task(
-            self.folder,
-            "plan",
-            {"calibration": asdict(calibration), "guarantee": asdict(spec), "seed": seed},
-            make,
-            read=_load_plans,
-            needs=tuple(trusted.values()),
-            about=f"of {spec.of}",
-        )
-
     def _guarantee(
         self,
         name: str,
         spec: GuaranteeSpec,
         trusted: Task[FullPosterior],
-        held_out: Task[Observations],
-        plan: Task[dict[str, Plan]] | None,
+        held_out: Task[Labels],
+        plan: Task[Plans] | None,
     ) -> Task[Guarantee]:
         def make(context: RunContext) -> Save:
             from sateen.guarantee.guarantee import calibrate
+            from sateen.guarantee.truth import Truth
 
-            planned = None if plan is None else plan.value()[name]
             options = {name: value for name, value in asdict(spec).items() if name != "of"}
+            labels = held_out.value()
+            if isinstance(labels, Truth):
+                return calibrate(trusted.value(), truth=labels, **options).save
+            planned = None if plan is None else plan.value().by_name[name]
             if planned is not None:
                 options["normaliser"] = None  # the plan has chosen it
-            return calibrate(trusted.value(), held_out.value(), plan=planned, **options).save
+            return calibrate(trusted.value(), labels, plan=planned, **options).save
 
         return folder_task(
             self.folder,
@@ -333,14 +281,14 @@ class _Tasks:
             make,
             read=load_guarantee,
             needs=(trusted, held_out) if plan is None else (trusted, held_out, plan),
-            suffix=_ARRAYS,
+            suffix=ARRAYS,
             about=f"{spec.method} of {spec.of}",
         )
 
     def _score(
         self,
         name: str,
-        parts: Mapping[str, Task[Observations]],
+        parts: Mapping[str, Task[Labels]],
         learned: Mapping[str, Task[FullPosterior]],
         guarantee: Task[Guarantee] | None,
     ) -> Task[dict[str, object]]:
@@ -360,4 +308,5 @@ class _Tasks:
 
         needs = (*parts.values(), *learned.values(), *(() if guarantee is None else (guarantee,)))
         about = f"by {', '.join(learned)}"
-        return folder_task(self.folder, f"score {name}", {}, make, read=read_checksummed, needs=needs, about=about)
+        form = {"form": _ANSWER_FORM}
+        return folder_task(self.folder, f"score {name}", form, make, read=read_checksummed, needs=needs, about=about)

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from sateen.core.code import Code, refuse_code, watching_code
 from sateen.core.errors import InputError
-from sateen.core.progress import SILENT, Progress
+from sateen.core.progress import USUAL, Progress, watcher
 from sateen.core.reading import read_text
 from sateen.core.types import File
+from sateen.pools.pool import Executing, opened
 from sateen.study.reading import read_study
 from sateen.study.spec import RETURNED, StudySpec
 
 if TYPE_CHECKING:
+    from sateen.sampling.parts import Part
+    from sateen.study.parts import PartResult
     from sateen.study.result import Result
     from sateen.study.stages import Forecast
 
@@ -43,11 +46,11 @@ class Study(StudySpec):
 
     @classmethod
     def load(cls, file: File) -> Study:
-        """The study in a TOML file; files that it names are looked for beside it. No code that it names is run."""
+        """The study in a TOML file; files that it names are looked for next to it. No code that it names is run."""
         path = FilePath(file)
         try:
             if path.suffix.lower() != ".toml":
-                raise InputError(f"{file} is no study: a study is a TOML file, whose name ends in .toml")
+                raise InputError(f"{file} is not a study: a study is a TOML file, whose name ends in .toml")
             text = read_text(path, _MOST_BYTES)
         except OSError as error:
             raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
@@ -55,7 +58,7 @@ class Study(StudySpec):
 
     @classmethod
     def parse(cls, text: str, *, file: File | None = None) -> Study:
-        """The study in a TOML text; `file` is where it stands, beside which others are looked for."""
+        """The study in a TOML text; `file` is where it is, next to which others are looked for."""
         if len(text) > _MOST_BYTES:
             raise InputError(f"a study of {len(text):,} characters; at most {_MOST_BYTES:,} are read")
         return read_study(cls, text, None if file is None else FilePath(file))
@@ -65,7 +68,8 @@ class Study(StudySpec):
         folder: File | None = None,
         *,
         workers: int | None = None,
-        progress: Progress = SILENT,
+        executor: Executing | None = None,
+        progress: Progress | None = USUAL,
         code: bool = True,
     ) -> Result:
         """Compute what is pending, and return the result, which stands in the folder too.
@@ -76,25 +80,64 @@ class Study(StudySpec):
         processes. The result is the same to the last bit however often it was interrupted, and for any number of
         `workers`.
 
+        `executor` says where runs are made and learners fitted: an Executor, a dask Client, a Pool, or an address such
+        as "local:4" or "tls://host:8786"; by default `on` in the table [run] of the study, or else this machine.
+
         A callable and learners of your own are Python code. It runs before anything is simulated, and `progress` is
         told first; with `code=False` a study that needs it is refused.
         """
+        progress = watcher(progress)
         from sateen.study.result import run_study
-        from sateen.study.stages import load_code
+        from sateen.study.stages import check_computable, load_code
 
         path = self.folder if folder is None else FilePath(folder)
         with watching_code(partial(_tell, progress) if code else refuse_code):
             load_code(self, path)
-            return run_study(self, path, workers, progress)
+            check_computable(self, path)
+            with opened(self.on if executor is None else executor) as pool:
+                return run_study(self, path, workers, progress, pool)
 
-    def forecast(self, folder: File | None = None) -> Forecast:
-        """What `run` would do now, task by task; nothing is written, and no runs are made.
+    def run_part(
+        self,
+        part: Part,
+        folder: File | None = None,
+        *,
+        workers: int | None = None,
+        progress: Progress | None = USUAL,
+        code: bool = True,
+    ) -> PartResult:
+        """Make the runs of one part, such as (3, 40), the third of forty, for machines that cannot talk to each other.
+
+        The parts are disjoint and cost about the same. They cover the stages that need no fit: training and test, and
+        the calibration where the study gives its points and runs. `merge` joins the folders of the parts, and `run` in
+        the folder that it fills continues, to the same bits as without parts. A part that was stopped resumes when the
+        same is run again; without `folder` it is in `<name>-part-3-of-40`, next to the study.
+        """
+        progress = watcher(progress)
+        from sateen.study.parts import run_part
+
+        path = self._part_folder(part) if folder is None else FilePath(folder)
+        with watching_code(partial(_tell, progress) if code else refuse_code):
+            return run_part(self, path, part, workers, progress)
+
+    def forecast(self, folder: File | None = None, *, part: Part | None = None) -> Forecast:
+        """What `run` would do now, task by task, or `run_part`; nothing is written, and no runs are made.
 
         How long the missing runs take is known where runs of the study are in the folder.
         """
+        from sateen.study.parts import forecast_part
         from sateen.study.stages import forecast_study
 
+        if part is not None:
+            return forecast_part(self, self._part_folder(part) if folder is None else FilePath(folder), part)
         return forecast_study(self, self.folder if folder is None else FilePath(folder))
+
+    def _part_folder(self, part: Part) -> FilePath:
+        from sateen.sampling.parts import check_part
+
+        number, parts = check_part(part)
+        digits = len(str(parts))  # so that a listing has them in order
+        return self.folder.with_name(f"{self.name}-part-{number:0{digits}}-of-{parts}")
 
     def __repr__(self) -> str:
         return f"<Study {self.name}: {', '.join(self.properties)} over {self.space!r}, by {', '.join(self.learners)}>"

@@ -1,6 +1,6 @@
 """result.json and provenance.json: what stands in them, and how they are read from a folder that may be a stranger's.
 
-Both keep their own keys at the top, beside a checksum over them. provenance.json has the SHA-256 of result.json and of
+Both keep their own keys at the top, next to a checksum over them. provenance.json has the SHA-256 of result.json and of
 every stage, so that no file of a result can be changed unnoticed.
 """
 
@@ -23,8 +23,9 @@ from sateen.files.container import MOST_FILE
 from sateen.files.plain import converted
 from sateen.guarantee.error_bound import ErrorBound
 from sateen.pipeline.folder import ANEW, CachedFile, ResultFolder, read_summary
+from sateen.study.extremes import Extreme
 
-RESULT_FORMAT: Final = 3
+RESULT_FORMAT: Final = 4
 PROVENANCE_FORMAT: Final = 1
 
 
@@ -45,12 +46,16 @@ class LearnerContent(TypedDict):
     """What result.json says of a posterior."""
 
     learner: str
+    mean_width: float
     score: Score | None
 
 
 class GuaranteeContent(TypedDict):
     """What result.json says of a guarantee."""
 
+    mean_width: float
+    greatest_width: float
+    points_searched: int
     score: Score | None
 
 
@@ -77,6 +82,7 @@ class PropertyContent(TypedDict):
 
     formula: FormulaContent | None
     verdict: str
+    extreme: Extreme | None
     claims: list[Claim]
     observations: dict[str, CountedContent]
     learners: dict[str, LearnerContent]
@@ -84,6 +90,7 @@ class PropertyContent(TypedDict):
     error_bound: ErrorBound | None
     predictions: PredictionsContent
     plan: dict[str, Any] | None
+    budget: dict[str, Any] | None
     of: str | None
     files: dict[str, str]
     decision: NotRequired[dict[str, Any]]

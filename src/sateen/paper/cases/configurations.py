@@ -44,7 +44,7 @@ class Design:
 
     def __post_init__(self) -> None:
         if self.kind not in ("grid", "latin"):
-            raise unknown_name(f"{self.kind!r} is no kind of design", str(self.kind), ("grid", "latin"))
+            raise unknown_name(f"{self.kind!r} is not a kind of design", str(self.kind), ("grid", "latin"))
         if min(self.points, self.runs) < 1:
             raise st.InputError(f"a design has points and runs, not {self.points} points of {self.runs} runs")
 
@@ -54,10 +54,12 @@ class Design:
         return self.points * self.runs
 
     def per_axis(self, dimension: int) -> int:
-        """How many values a grid of so many dimensions has on each axis."""
+        """How many values a grid of this many dimensions has on each axis."""
         count = round(float(self.points ** (1 / dimension)))
         if count**dimension != self.points:
-            raise st.InputError(f"{self.points} points make no grid of dimension {dimension} with as many on each axis")
+            raise st.InputError(
+                f"{self.points} points do not make a grid of dimension {dimension} with as many on each axis"
+            )
         return count
 
     def draw(self, space: st.Space, seed: int | np.random.SeedSequence | None = None) -> st.Points:

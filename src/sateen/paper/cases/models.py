@@ -61,7 +61,7 @@ def in_variant(readings: Mapping[Variant, _T], variant: str) -> _T:
     for name, reading in readings.items():
         if name == variant:
             return reading
-    raise unknown_name(f"{variant!r} is no variant of this case", variant, readings)
+    raise unknown_name(f"{variant!r} is not a variant of this case", variant, readings)
 
 
 def unknown_name(complaint: str, name: str, known: Iterable[str]) -> st.InputError:

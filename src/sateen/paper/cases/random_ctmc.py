@@ -79,7 +79,7 @@ class RandomNetwork:
 
 
 def network_space(reactions: int) -> st.Space:
-    """The space of the rate constants of a network with so many reactions."""
+    """The space of the rate constants of a network with this many reactions."""
     return st.Space({f"k{place}": RATES for place in range(1, reactions + 1)})
 
 
@@ -115,7 +115,7 @@ def random_network(reactions: int, seed: int) -> RandomNetwork:
 
 
 def propose(reactions: int, generator: np.random.Generator) -> tuple[Reaction, ...]:
-    """So many reactions, drawn independently: first the form, then each species, from 1 to `reactions` + 1."""
+    """This many reactions, drawn independently: first the form, then each species, from 1 to `reactions` + 1."""
     forms = generator.choice(len(FORMS), size=reactions, p=[probability for _, probability in FORMS])
     drawn = generator.integers(1, reactions + 2, size=(reactions, 3)).tolist()
     sides = [FORMS[form][0] for form in forms]
@@ -270,7 +270,7 @@ def counts_on_shared_paths() -> Observe:
 def _reference_paths(
     model: st.Model, formula: st.Formula, points: st.Points, runs: int, seed: int
 ) -> Iterator[list[st.Path]]:
-    """So many paths of the reference simulator for each point, up to the formula's horizon."""
+    """This many paths of the reference simulator for each point, up to the formula's horizon."""
     seeds = np.random.default_rng(seed).integers(2**63, size=(len(points), runs)).tolist()
     for theta, some in zip(points, seeds, strict=True):
         yield [st.simulate(model, theta, until=formula.horizon, seed=each, max_events=MAX_EVENTS) for each in some]
@@ -309,7 +309,7 @@ def informative_properties(
 
 
 def informative_networks(reactions: int) -> Iterator[tuple[int, tuple[st.Formula, ...]]]:
-    """The networks with so many reactions that have an informative property of every kind, each by its seed and these
+    """The networks with this many reactions that have an informative property of every kind, each by its seed and these
     properties, in the order of the seeds from 1000 · reactions + 1 on. A search with the reference simulator."""
     for seed in count(1000 * reactions + 1):
         kept = informative_properties(random_network(reactions, seed), seed, observe=counts_on_shared_paths())

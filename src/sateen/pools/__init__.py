@@ -1,0 +1,1 @@
+"""Where work is done besides this process: threads, processes, and clusters, all behind one protocol, `Pool`."""
