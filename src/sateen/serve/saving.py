@@ -1,0 +1,253 @@
+"""From a session to a study that reproduces what is seen, and from a study to a document."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path as FilePath
+from typing import Any, Final
+
+import sateen as st
+from sateen.core.errors import InputError
+from sateen.core.posterior import FullPosterior
+from sateen.core.progress import Progress
+from sateen.files.atomic import write_text
+from sateen.sampling.observe import MAX_EVENTS
+from sateen.serve.documents import CAPS, LEARNER, SUFFIXES, Question, constants_of
+from sateen.serve.files import Folder, language_of
+from sateen.serve.record import Record, SessionFolder, round_file
+from sateen.study.file import CapsTable, ModelTable, StudyTable
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+PROPERTY: Final = "property"
+# Of a study file the page carries these keys, all of [space], and the first property, without an end, and learner.
+CARRIED: Final[Mapping[str, tuple[str, ...]]] = {
+    "study": ("seed",),
+    "model": ("text", "file", "callable", "constants"),
+    "observe": CAPS,
+    "learn": ("learners",),
+}
+# These do not matter to it: it names its sessions, chooses its points and goes on from those of a result, certifies
+# regions in the place of intervals, asks for thresholds on the map, and works on this machine.
+REPLACED: Final[Mapping[str, tuple[str, ...]]] = {"study": ("name",), "observe": ("train", "test", "calibrate")}
+REPLACED_TABLES: Final = ("guarantee", "decide", "run")
+# Every other key is refused by name, unless its value is the default.
+_KINDS: Final = {"study": StudyTable, "model": ModelTable, "observe": CapsTable}
+_RUN_AGAIN: Final = "run it again, or remove its folder of results"
+_HEAD: Final = """# {name}: learned on the page of `sateen serve`, refined points included.
+#
+#     sateen run {name}.toml
+"""
+
+
+def save_study(
+    question: Question, folder: Folder, name: str, observations: st.Observations, progress: Progress
+) -> tuple[dict[str, str], FullPosterior]:
+    """Write NAME.toml and what it needs, and run it: its report says what the page shows. Whatever was saved under the
+    name before is replaced, unless it is another study's."""
+    if not _NAME.fullmatch(name):
+        problem = f"{name[:100]!r} cannot be part of the name of a file"
+        raise InputError(problem, remedy="take letters, digits, _ and -, at most 60")
+    root = folder.root
+    study = root / f"{name}.toml"
+    train = f"{name}-train.safetensors"
+    for file in (study, root / train):
+        folder.path(file.name)
+    if study.exists() and not study.read_text(encoding="utf-8").startswith(_HEAD.format(name=name)):
+        raise InputError(f"{study.name} is a study of yours, which is not replaced", remedy="choose another name")
+    observations.save(root / train)
+    write_text(study, _text(question, folder, name, train))
+    result = st.Study.load(study).run(progress=progress)
+    (answer,) = result.properties.values()
+    (posterior,) = answer.posteriors.values()
+    files = {"path": study.name, "result": result.folder.name, "report": f"{result.folder.name}/report.html"}
+    return files, posterior
+
+
+def _text(question: Question, folder: Folder, name: str, train: str) -> str:
+    """The text of the study."""
+    document = question.document
+    lines = [_HEAD.format(name=name), "[study]", f"name = {_quoted(name)}", f"seed = {document.seed}", ""]
+    lines += ["[model]", *_model_lines(question, folder, name), "", "[space]"]
+    for key, value in question.space.parameters:
+        if isinstance(value, st.Range):
+            ends = f"[{value.low!r}, {value.high!r}]"
+            ends = f'{{ range = {ends}, scale = "log" }}' if value.scale == "log" else ends
+        else:
+            ends = repr(value)
+        lines.append(f"{_key(key)} = {ends}")
+    if question.formula is not None:
+        lines += ["", "[property]", f"{PROPERTY} = {_quoted(str(question.formula))}"]
+    lines += ["", "[observe]", f"train = {{ file = {_quoted(train)} }}", *_lines(question.caps)]
+    learner = document.learner or LEARNER
+    lines += ["", "[learn]", f"learners = [{_quoted(learner)}]"]
+    if question.settings:
+        lines += [f"[learn.{_key(learner)}]", *_lines(question.settings)]
+    return "\n".join([*lines, ""])
+
+
+def _model_lines(question: Question, folder: Folder, name: str) -> list[str]:
+    document = question.document
+    if document.black_box:
+        return [f"callable = {_quoted(document.source or '')}"]
+    text = document.text
+    same = document.source is not None and (text is None or folder.text(document.source) == text)
+    if same and document.source is not None:
+        lines = [f"file = {_quoted(document.source)}"]
+    elif document.language == "sateen":
+        return [f"text = {_long(text or '')}"]
+    else:
+        file = f"{name}{SUFFIXES[document.language]}"
+        if (folder.root / file).exists() and folder.text(file) != text:
+            raise InputError(f"there is another file {file}, which is not replaced", remedy="choose another name")
+        write_text(folder.root / file, text or "")
+        lines = [f"file = {_quoted(file)}"]
+    if document.language == "prism":
+        whole = folder.text(document.source) if text is None and document.source else text or ""
+        if given := constants_of(document, whole):
+            told = ", ".join(f"{_key(key)} = {_number(each)}" for key, each in given.items())
+            lines.append(f"constants = {{ {told} }}")
+    return lines
+
+
+def document_of(path: str, folder: Folder) -> dict[str, Any]:
+    """The document of a model or of a study, as the page edits it; a study gives its first property and learner."""
+    if not path.lower().endswith(".toml"):
+        return {"language": language_of(path), "text": folder.text(path), "source": path, **_plain()}
+    content = tomllib.loads(folder.text(path))
+    study = st.Study.load(folder.path(path))
+    _check_keys(content, path)
+    (name, formula), *_ = study.properties.items()
+    if formula is not None and formula.end is not None:
+        raise InputError(f"{path}: the property {name} is read up to an end, which the page does not show")
+    space = dict(study.space.parameters)
+    ranges = [
+        {"name": key, "low": value.low, "high": value.high, "log": value.scale == "log"}
+        for key, value in space.items()
+        if isinstance(value, st.Range)
+    ]
+    fixed = {key: value for key, value in space.items() if not isinstance(value, st.Range)}
+    learner, settings = next(iter(study.settings.items()))
+    return {
+        **_model_of(content["model"], path, folder, fixed),
+        "formula": "" if formula is None else str(formula),
+        "negate": False,
+        "ranges": ranges,
+        "fixed": fixed,
+        "learner": None if learner in (LEARNER, "default") else learner,
+        "settings": _plain_settings(settings, path, learner),
+        "caps": dict(study.caps),
+        "seed": study.seed,
+        "name": FilePath(path).stem,
+        "note": _note(path, study),
+    }
+
+
+def _check_keys(content: Mapping[str, Any], path: str) -> None:
+    """Refuse what the page would have to drop."""
+    for table, kind in _KINDS.items():
+        defaults = {each.name: each.default for each in fields(kind)}
+        known = (*CARRIED[table], *REPLACED.get(table, ()))
+        for key, value in content[table].items():
+            if key not in known and value != defaults[key]:
+                problem = f"{path} sets {key} in [{table}], which the page does not carry"
+                raise InputError(problem, remedy="`sateen run` does; or leave it out")
+
+
+def _plain_settings(settings: Mapping[str, object], path: str, learner: str) -> dict[str, object]:
+    """The settings of a learner; refused where JSON has no word for one."""
+    for key, value in settings.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise InputError(f"{path} sets {key} of {learner} to {value}, which the page does not carry") from None
+    return dict(settings)
+
+
+def _note(path: str, study: st.Study) -> str | None:
+    """What of a study the page leaves aside."""
+    (_, *properties), (_, *learners) = study.properties, study.learners
+    rest = [("property", "properties", properties), ("learner", "learners", learners)]
+    parts = [
+        f"{len(names)} more {one if len(names) == 1 else many}: {', '.join(names)}"
+        for one, many, names in rest
+        if names
+    ]
+    return f"{path} has {'; and '.join(parts)}" if parts else None
+
+
+def has_result(path: str, folder: Folder) -> bool:
+    """Whether a study was run, so that there are observations to go on from."""
+    if not path.lower().endswith(".toml"):
+        return False
+    return (st.Study.load(folder.path(path)).folder / "result.json").is_file()
+
+
+def with_training(record: Record, session: SessionFolder, folder: Folder, path: str, question: Question) -> Record:
+    """The record of a session that begins with what a study observed of its first property."""
+    result = st.Result.load(st.Study.load(folder.path(path)).folder)
+    train = next(iter(result.properties.values())).train
+    asked: dict[str, object] = {"max_events": MAX_EVENTS, "max_time": None, "max_population": None, **question.caps}
+    asked["formula"] = None if question.formula is None else str(question.formula)
+    if isinstance(question.model, st.Model):
+        asked["model"] = str(question.model)
+    others = [key for key, value in asked.items() if train.provenance.get(key, value) != value]
+    if train.space != question.space or others:
+        other = ", ".join(others) or "ranges"
+        raise InputError(f"{path} has changed since it was run: its result has another {other}", remedy=_RUN_AGAIN)
+    session.held.stages.mkdir(parents=True, exist_ok=True)
+    train.save(round_file(session, 0))
+    return record.begun({"kind": "file"}).completed(int(train.trials.sum()))
+
+
+def _model_of(model: Mapping[str, Any], path: str, folder: Folder, fixed: dict[str, float]) -> dict[str, Any]:
+    if "callable" in model:
+        return {"language": "black-box", "text": None, "source": folder.black_box(model["callable"])}
+    if "file" not in model:
+        return {"language": "sateen", "text": model["text"], "source": None}
+    fixed.update({name: float(value) for name, value in (model.get("constants") or {}).items()})
+    source = (FilePath(path).parent / model["file"]).as_posix()
+    return {"language": language_of(source), "text": folder.text(source), "source": source}
+
+
+def _plain() -> dict[str, Any]:
+    return {"formula": "", "negate": False, "ranges": [], "fixed": {}, "learner": None, "seed": 1}
+
+
+def _lines(values: Mapping[str, object]) -> list[str]:
+    """The lines of a table of TOML."""
+    return [f"{_key(key)} = {_written(value)}" for key, value in values.items()]
+
+
+def _written(value: object) -> str:
+    """A value of TOML: but for tables, and a character, it is one of JSON too."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_lines(value))} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """A string of TOML, whose escapes are those of JSON."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _long(text: str) -> str:
+    """A text of several lines; as it stands, if that is possible."""
+    plain = "\\" not in text and '"""' not in text and not text.endswith('"')
+    if plain and all(mark >= " " or mark in "\n\t" for mark in text) and "\x7f" not in text:
+        return f'"""\n{text}"""'
+    return _quoted(text)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
