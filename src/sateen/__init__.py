@@ -23,6 +23,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Range",
     "Points",
     "Formula",
+    "Reward",
     "stl",
     "simulate",
     "Path",
@@ -30,12 +31,16 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "Verdict",
     "explain",
     "Explanation",
+    "Ensemble",
     "observe",
     "observe_held_out",
     "Observations",
+    "open_pool",
+    "Pool",
     "replay",
     "estimate",
     "Estimate",
+    "RewardEstimate",
     "exact",
     "learn",
     "Learner",
@@ -54,6 +59,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "plan",
     "Plan",
     "calibrate",
+    "Truth",
     "Guarantee",
     "bound_error",
     "ErrorBound",
@@ -77,6 +83,8 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "load",
     "Study",
     "Result",
+    "merge",
+    "Merged",
     "SateenError",
     "InputError",
     "TextError",
@@ -89,6 +97,7 @@ __all__ = [  # noqa: RUF022 (the order of the work, not of the alphabet)
     "ExactError",
     "SimulationError",
     "StoreError",
+    "PoolError",
     "UnknownVerdictError",
     "Interrupted",
     "SateenWarning",
@@ -102,15 +111,19 @@ provide(
         "follow a run": "sateen.engine.run:follow",
         "save observations": "sateen.files.observations:save",
         "load observations": "sateen.files.observations:load",
+        "usual progress": "sateen.cli.progress:usual_progress",
         "write text": "sateen.files.atomic:write_text",
         "write observations as csv": "sateen.files.observations:write_csv",
         "read observations from csv": "sateen.files.observations:read_csv",
         "save guarantee": "sateen.guarantee.archive:write_guarantee",
         "save certificate": "sateen.decision.archive:write_certificate",
         "check certificate": "sateen.decision.recheck:check",
+        "inline picture": "sateen.plot.inline:svg",
         "plot explanation": "sateen.plot.figures:explanation",
         "plot observations": "sateen.plot.figures:observations",
+        "plot ensemble": "sateen.plot.figures:ensemble",
         "plot path": "sateen.plot.figures:path",
+        "plot posterior": "sateen.plot.learning:learned",
         "plot prediction": "sateen.plot.learning:prediction",
         "plot regions": "sateen.plot.decision:regions",
         "plot bounds": "sateen.plot.decision:bounds",
@@ -127,6 +140,7 @@ provide(
 
 if TYPE_CHECKING:
     from sateen.assess.score import Score, score
+    from sateen.core.ensemble import Ensemble
     from sateen.core.errors import (
         ExactError,
         ExpressionError,
@@ -137,6 +151,7 @@ if TYPE_CHECKING:
         ModelError,
         ModelWarning,
         PathError,
+        PoolError,
         SateenError,
         SateenWarning,
         SimulationError,
@@ -159,10 +174,10 @@ if TYPE_CHECKING:
     from sateen.decision.sensitivity import Sensitivity, sensitivity
     from sateen.engine.exact import exact
     from sateen.engine.run import replay
-    from sateen.engine.simulate import simulate
     from sateen.guarantee.error_bound import ErrorBound, bound_error
     from sateen.guarantee.guarantee import Guarantee, calibrate
     from sateen.guarantee.plan import Plan, plan
+    from sateen.guarantee.truth import Truth
     from sateen.learning.default import learn
     from sateen.learning.functions import posterior_from
     from sateen.learning.gp.recipes import EPGP, SVIGP
@@ -172,9 +187,14 @@ if TYPE_CHECKING:
     from sateen.logic.formula import Formula
     from sateen.logic.monitor import Explanation, explain, monitor
     from sateen.logic.parser import stl
+    from sateen.logic.rewards import Reward
     from sateen.model.model import Model
+    from sateen.pools.pool import Pool, open_pool
+    from sateen.sampling.ensemble import simulate
     from sateen.sampling.estimate import Estimate, estimate
     from sateen.sampling.observe import observe, observe_held_out
+    from sateen.sampling.rewards import RewardEstimate
+    from sateen.study.merge import Merged, merge
     from sateen.study.result import Result
     from sateen.study.study import Study
 else:
@@ -185,9 +205,11 @@ else:
         "Range": "sateen.core.space",
         "Points": "sateen.core.space",
         "Formula": "sateen.logic.formula",
+        "Reward": "sateen.logic.rewards",
         "stl": "sateen.logic.parser",
-        "simulate": "sateen.engine.simulate",
+        "simulate": "sateen.sampling.ensemble",
         "Path": "sateen.core.path",
+        "Ensemble": "sateen.core.ensemble",
         "monitor": "sateen.logic.monitor",
         "Verdict": "sateen.core.path",
         "explain": "sateen.logic.monitor",
@@ -198,6 +220,7 @@ else:
         "replay": "sateen.engine.run",
         "estimate": "sateen.sampling.estimate",
         "Estimate": "sateen.sampling.estimate",
+        "RewardEstimate": "sateen.sampling.rewards",
         "exact": "sateen.engine.exact",
         "learn": "sateen.learning.default",
         "Learner": "sateen.core.prediction",
@@ -217,6 +240,7 @@ else:
         "Plan": "sateen.guarantee.plan",
         "calibrate": "sateen.guarantee.guarantee",
         "Guarantee": "sateen.guarantee.guarantee",
+        "Truth": "sateen.guarantee.truth",
         "bound_error": "sateen.guarantee.error_bound",
         "ErrorBound": "sateen.guarantee.error_bound",
         "decide": "sateen.decision.regions",
@@ -237,8 +261,12 @@ else:
         "sensitivity": "sateen.decision.sensitivity",
         "Sensitivity": "sateen.decision.sensitivity",
         "load": "sateen.learning.stored",
+        "open_pool": "sateen.pools.pool",
+        "Pool": "sateen.pools.pool",
         "Study": "sateen.study.study",
         "Result": "sateen.study.result",
+        "merge": "sateen.study.merge",
+        "Merged": "sateen.study.merge",
     }
 
     def __getattr__(name: str) -> object:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import to_hex
+from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, StepPatch
 from matplotlib.text import Text
@@ -45,23 +46,30 @@ def legend_patches(figure: Figure) -> Iterator[Patch]:
             yield from (each for each in legend.legend_handles if isinstance(each, Patch))
 
 
-def mesh_of(axes: Axes) -> QuadMesh:
-    (mesh,) = (shape for shape in axes.collections if isinstance(shape, QuadMesh))
-    return mesh
+def colour_at(axes: Axes, points: Any) -> list[str]:
+    """The colour of a map of sides at each point: of the shape around it, or else of what lies behind all shapes."""
+    found = [to_hex(axes.get_facecolor())] * len(points)
+    for shape in axes.collections:
+        if isinstance(shape, QuadContourSet) and shape.filled:
+            (path,) = shape.get_paths()
+            inside = path.contains_points(points)
+            found = [to_hex(shape.get_facecolor()[0]) if here else old for here, old in zip(inside, found, strict=True)]
+    return found
 
 
 class TestRegions:
     def test_a_map_has_the_three_colours_where_the_sides_are(self) -> None:
         axes = regions(PLANE).plot()
-        mesh = mesh_of(axes)
-        mesh.figure.draw_without_rendering()
-        faces = [to_hex(face) for face in mesh.get_facecolors()]
-        assert set(faces) == set(COLOURS.values())
-        corners = mesh.get_coordinates()
-        low, high = corners[:-1, :-1].reshape(-1, 2), corners[1:, 1:].reshape(-1, 2)
-        some = np.random.default_rng(1).integers(len(faces), size=300)
-        middles = np.column_stack([(low[:, 0] + high[:, 0]) / 2, np.sqrt(low[:, 1] * high[:, 1])])[some]
-        assert [COLOURS[str(side)] for side in regions(PLANE).of(middles)] == [faces[each] for each in some]
+        points = PLANE.uniform(300, seed=1)
+        bands = regions(PLANE).bands(points)
+        sure = np.minimum(abs(bands.lower - 0.4), abs(bands.upper - 0.4)) > 1e-3  # borders run between the drawn points
+        sides = [COLOURS[str(side)] for side in regions(PLANE).of(points)]
+        assert set(sides) == set(COLOURS.values())
+        drawn = colour_at(axes, points.theta)
+        assert [each for each, kept in zip(drawn, sure, strict=True) if kept] == [
+            each for each, kept in zip(sides, sure, strict=True) if kept
+        ]
+        assert sure.mean() > 0.9
 
     def test_the_legend_tells_each_side_with_its_share_and_the_title_the_threshold(self) -> None:
         for space in (LINE, PLANE, MANY):
@@ -125,7 +133,9 @@ class TestRegions:
             st.decide(st.EPGP().fit(seen, seed=1), above=0.5, seed=1).plot()
 
     def test_a_space_that_is_all_on_one_side_has_no_line(self) -> None:
-        assert mesh_of(regions(PLANE, 0.999).plot()) is not None
+        axes = regions(PLANE, 0.999).plot()
+        assert set(colour_at(axes, PLANE.uniform(50, seed=1).theta)) <= {COLOURS["below"], COLOURS["undecided"]}
+        assert not [each for each in axes.collections if isinstance(each, QuadContourSet) and not each.filled]
 
 
 def refined(figures: list[float], aim: float = 0.03) -> Any:

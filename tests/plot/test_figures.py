@@ -15,10 +15,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from sateen.core.ensemble import Ensemble
 from sateen.core.errors import InputError, PathError
-from sateen.core.path import Path
+from sateen.core.path import Path, Verdict
 from sateen.core.registry import call_provider
 from sateen.plot import figures
+from sateen.plot.style import COLOURS
 
 SIR = Path(times=[0, 2, 2, 5], states=[[9, 1, 0], [0, 0, 0], [8, 2, 0], [8, 1, 1]], species=("S", "I", "R"), end=10)
 EIGHT = Path(times=[0, 1], states=[range(8), range(8)], species=[f"long_name_{i}" for i in range(8)], end=3)
@@ -123,6 +125,39 @@ class TestPath:
         assert Path(times=[0, 1], states=[0, 0.5], species="x").plot().get_ylabel() == "value"
 
 
+class TestEnsemble:
+    STATES = np.arange(2 * 3 * 4 * 2).reshape(6, 4, 2) % 7
+    RUNS = Ensemble([0, 1, 2, 4], STATES, ("S", "I"))
+
+    def test_each_species_has_its_mean_a_band_of_quantiles_and_some_runs(self) -> None:
+        axes = self.RUNS.plot(level=0.5, runs=2)
+        assert drawn(axes)["I"].tolist() == np.column_stack([self.RUNS.times, self.RUNS.mean[:, 1]]).tolist()
+        assert len(axes.get_lines()) == 2 * (1 + 2)
+        low, high = self.RUNS.quantiles([0.25, 0.75])
+        (first, _) = bars(axes)
+        corners = {tuple(corner) for corner in first.get_paths()[0].vertices.tolist()}
+        for place, time in enumerate(self.RUNS.times):
+            assert {(time, low[place, 0]), (time, high[place, 0])} <= corners
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == ["S", "I"]
+
+    def test_named_species_keep_their_colour_and_unknown_ones_are_refused(self) -> None:
+        (mean,) = [line for line in self.RUNS.plot(species="I").get_lines() if line.get_label() == "I"]
+        assert mean.get_color() == COLOURS[1]
+        with pytest.raises(InputError, match="the ensemble has no species X"):
+            self.RUNS.plot(species="X")
+
+    def test_where_states_are_unknown_mean_and_band_end(self) -> None:
+        states = self.STATES.astype(float)
+        states[0, 3] = np.nan
+        axes = Ensemble([0, 1, 2, 4], states, ("S", "I")).plot()
+        assert np.isnan(drawn(axes)["S"][3, 1])
+        assert max(corner[0] for corner in bars(axes)[0].get_paths()[0].vertices.tolist()) == 2
+
+    def test_at_one_time_it_is_a_visible_point(self) -> None:
+        (line,) = Ensemble([3], [[[1]], [[2]]], ("S",)).plot(runs=0).get_lines()
+        assert line.get_marker() == "o"
+
+
 class TestExplanation:
     def test_a_bar_spans_each_interval_where_a_formula_holds(self) -> None:
         axes = figures.explanation(LANES, 10.0)
@@ -181,6 +216,14 @@ class TestExplanation:
         assert legend(figures.explanation(LANES, 10.0)) == ["holds", "unknown", "a single instant"]
         assert legend(figures.explanation(LANES[:1], 10.0)) == ["holds"]
 
+    @pytest.mark.parametrize(("verdict", "colour"), [(Verdict.TRUE, COLOURS[2]), (Verdict.FALSE, COLOURS[1])])
+    def test_a_verdict_is_marked_at_time_0_of_the_first_lane(self, verdict: Verdict, colour: str) -> None:
+        axes = figures.explanation(LANES, 10.0, verdict=verdict)
+        (mark,) = [line for line in axes.get_lines() if line.get_marker() == "o"]
+        assert mark.get_xydata().tolist() == [[0, 0]]
+        assert mark.get_color() == colour
+        assert axes.get_legend().get_texts()[-1].get_text() == f"{verdict} at time 0"
+
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize(("rows", "end"), [([], 5.0), ([("x", 0, [(0, 0)], [])], 0.0)])
     def test_nothing_to_explain_and_a_path_of_one_instant_are_drawn_too(self, rows: list, end: float) -> None:
@@ -225,7 +268,7 @@ class TestSave:
 def test_pyplot_is_never_loaded_and_matplotlib_only_for_a_picture(tmp_path) -> None:
     script = f"""
 import sys
-from sateen.core.path import Path
+from sateen.core.path import Path, Verdict
 path = Path(times=[0, 1], states=[1, 2], species="x", end=3)
 assert not any(name.split(".")[0] in ("matplotlib", "pandas") for name in sys.modules)
 axes = path.plot()

@@ -136,9 +136,27 @@ class TestPrediction:
         axes = Figure().add_subplot()
         assert predicted(LINE.grid(30)).plot(ax=axes) is axes
 
-    def test_more_than_two_parameters_are_refused(self) -> None:
-        with pytest.raises(st.InputError, match="one or two parameters"):
-            predicted(MANY.uniform(5, seed=1)).plot()
+    @pytest.mark.parametrize("count", [5, 50])
+    def test_over_more_parameters_the_points_stand_in_the_order_of_their_means(self, count: int) -> None:
+        mean = np.random.default_rng(1).uniform(0.2, 0.8, count)
+        axes = predicted(MANY.uniform(count, seed=1), mean).plot()
+        (line,) = axes.get_lines()
+        assert np.array_equal(line.get_xdata(), np.arange(1, count + 1))
+        assert np.array_equal(line.get_ydata(), np.sort(mean))
+        assert f"the {count} points, in the order of their means" in words(axes.figure)
+
+    def test_without_a_parameter_nothing_is_drawn(self) -> None:
+        with pytest.raises(st.InputError, match="nothing to draw"):
+            predicted(Space(k=1.0).points({}), [0.5]).plot()
+
+    @pytest.mark.parametrize("ends", [(0.9, 1.1), (0.02, 0.045), (0.01, 0.09), (3.0, 70.0)])
+    def test_a_short_log_scale_has_more_than_one_number(self, ends: tuple[float, float]) -> None:
+        space = Space(k=Range(*ends, scale="log"))
+        axes = predicted(space.grid(40), np.full(40, 0.5)).plot()
+        axes.figure.draw_without_rendering()
+        low, high = axes.get_xlim()
+        numbers = [each.get_text() for each in axes.xaxis.get_ticklabels() if low <= each.get_position()[0] <= high]
+        assert len([each for each in numbers if each]) >= 2
 
 
 class TestRecord:

@@ -93,9 +93,28 @@ def test_slices_are_predictions_where_two_parameters_move_and_the_others_stay() 
         for rank, (first, second) in enumerate(combinations(names, 2)):
             theta = {name: values[name][place] for name, place in through["at"].items()}
             theta |= {first: values[first][3], second: values[second][17]}
-            table = through["credible"][rank]
+            table = through["credible"]["plain"][rank]
             assert table["mean"][3 * 21 + 17] == pytest.approx(belief.predict(theta).mean[0], abs=1e-3)
             assert table["upper"][3 * 21 + 17] == pytest.approx(belief.predict(theta).upper[0], abs=1e-3)
+
+
+def test_slices_have_every_learner_the_guaranteed_one_first_and_all_intervals_at_its_level() -> None:
+    bold, belief = Plain(CUBE), Plain(CUBE)
+    held_out = st.Observations(CUBE.uniform(200, seed=1), [10] * 200, 0, [20] * 200)
+    guarantee = st.calibrate(belief, held_out, method="icp", level=0.8, confidence=None)
+    told = function_data({"bold": bold, "plain": belief}, guarantee, "plain", held_out)
+    assert told["learners"] == ["plain", "bold"]
+    assert told["intervals"] == {
+        "credible": "80 % credible",
+        "guaranteed": interval_label(guarantee.predict(CUBE.grid(2))),
+    }
+    for through in told["through"]:
+        assert set(through["credible"]) == {"plain", "bold"}
+        assert len(through["guaranteed"]) == 6
+        table = through["credible"]["bold"][0]
+        assert np.ptp(table["upper"]) > 0
+        widths = np.subtract(table["upper"], table["lower"])
+        assert widths.max() == pytest.approx(0.16, abs=2e-4)  # 0.2 times the level
 
 
 def test_of_many_parameters_the_six_that_matter_most_are_drawn_and_the_others_named() -> None:
@@ -109,11 +128,11 @@ def test_of_many_parameters_the_six_that_matter_most_are_drawn_and_the_others_na
     told = function_data({"many": Many(space)}, None, None, train)
     assert [axis["name"] for axis in told["axes"]] == ["k7", "k6", "k5", "k4", "k3", "k2"]
     assert told["left_out"] == ["k0", "k1"]
-    assert len(told["through"][0]["credible"]) == 15
+    assert len(told["through"][0]["credible"]["many"]) == 15
 
 
 def test_parameters_are_ranked_and_it_is_said_which_way_they_push() -> None:
-    total = {"a": 0.5, "b": 0.4, "c": 0.6, "d": 0.0}
+    total = {"a": 0.5, "b": 0.4, "c": 0.6, "d": 0.003}
     ends = {kind: {name: value / 2 for name, value in total.items()} for kind in ("first", "total", "elasticity")}
     claim = Claim("region", "credible", 0.95, "", by="each number lies in its interval")
     found = st.Sensitivity(CUBE, total, total, total, ends, ends, 0.95, claim, "plain", 1, 64, 64)  # type: ignore[arg-type]
@@ -122,9 +141,9 @@ def test_parameters_are_ranked_and_it_is_said_which_way_they_push() -> None:
         ("c", "rises and falls"),
         ("a", "rises with it"),
         ("b", "falls with it"),
-        ("d", "does not depend on it"),
+        ("d", "—"),
     ]
-    assert [one["total"]["share"] for one in told] == pytest.approx([60.0, 50.0, 40.0, 0.0])
+    assert [one["total"]["share"] for one in told] == pytest.approx([60.0, 50.0, 40.0, 0.3])
     assert told[0]["first"] == {"text": "0.600", "ends": "0.300 to 0.300", "share": 60.0, "low": 30.0, "high": 30.0}
 
 

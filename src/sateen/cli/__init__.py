@@ -6,6 +6,7 @@ in COMMANDS. Other packages add a click command by an entry point in the group `
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import signal
@@ -20,7 +21,7 @@ from typing import IO, Any, Final
 import click
 
 from sateen.cli.options import as_option
-from sateen.cli.output import say_code, warn
+from sateen.cli.output import say_code, warn, wrapped
 from sateen.core.code import watching_code
 from sateen.core.errors import InputError, SateenError, SateenWarning, nearest
 from sateen.core.printable import printable
@@ -34,8 +35,12 @@ _BUILT_IN: Final = {
     "inspect": ("sateen.cli.inspect:inspect", "Show a model, properties, a study, or what was learned."),
     "init": ("sateen.cli.init:init", "Write a commented study file for a model."),
     "run": ("sateen.cli.run:run", "Run a study: simulate, learn, calibrate, score, report."),
+    "merge": ("sateen.cli.merge:merge", "Join the parts of a study that were run apart."),
     "report": ("sateen.cli.report:report", "Write the HTML page and the figures of a result."),
-    "simulate": ("sateen.cli.simulate:simulate", "Make one run of a model."),
+    "simulate": (
+        "sateen.cli.simulate:simulate",
+        "Make one run of a model, or show how many runs spread.",
+    ),
     "monitor": ("sateen.cli.monitor:monitor", "Check whether a run in a table satisfies a formula."),
     "check": ("sateen.cli.check:check", "Estimate the probability that a run satisfies a formula."),
     "learn": ("sateen.cli.learn:learn", "Learn the probability over a space of parameters."),
@@ -45,10 +50,11 @@ _BUILT_IN: Final = {
     "refine": ("sateen.cli.refine:refine", "Run a model where it teaches most about a goal."),
     "decide": ("sateen.cli.decide:decide", "Say where the probability is above a threshold."),
     "certify": ("sateen.cli.certify:certify", "Certify where it is above or below a threshold."),
-    "check-certificate": ("sateen.cli.check_certificate:check_certificate", "Check a certificate that anyone made."),
+    "check-certificate": ("sateen.cli.check_certificate:check_certificate", "Check every number in a certificate."),
     "optimise": ("sateen.cli.optimise:optimise", "Find where the probability is largest."),
     "sensitivity": ("sateen.cli.sensitivity:sensitivity", "Say which parameters matter."),
     "bounds": ("sateen.cli.bounds:bounds", "Bound the probability at every parameter."),
+    "serve": ("sateen.cli.serve:serve", "Show the probability in a web app, as it is learned."),
     "paper": ("sateen.cli.paper:paper", "Reproduce the paper's tables and figures."),
 }
 COMMANDS: Final[Registry[object]] = Registry(
@@ -60,7 +66,7 @@ class _Failure(click.ClickException):
     """An error that ends the program; its message goes to stderr as it is."""
 
     def show(self, file: IO[str] | None = None) -> None:
-        click.echo(printable(self.message), file=file, err=True)
+        click.echo(printable(wrapped(self.message, sys.stderr)), file=file, err=True)
 
 
 class _Interrupted(_Failure):
@@ -101,6 +107,9 @@ class Commands(click.Group):
                 raise  # the reader of the output has closed it: click ends without a message
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (what is left cannot be written)
             raise _Failure(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
+        finally:
+            atexit.unregister(_ignore_interrupts)  # in tests, one process runs many commands
+            atexit.register(_ignore_interrupts)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS.names())
@@ -130,6 +139,11 @@ class Commands(click.Group):
         """One line per command; none is imported."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, _line(name)) for name in COMMANDS.names()])
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C no longer counts: the command has ended, and what is left is Python's own end, which may take a while."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -15,15 +15,19 @@ from sateen.cli.progress import Bar
 
 @click.command()
 @click.argument("model")
-@shared.property_option("What a run is to satisfy.", several=True)
+@shared.property_option("The formula that a run should satisfy.", several=True)
 @shared.VARY
 @shared.AT
 @shared.CONST
 @shared.END
-@click.option("--width", type=float, default=0.05, show_default=True, metavar="W", help="How far apart they may be.")
+@click.option(
+    "--width", type=float, default=0.05, show_default=True, metavar="W", help="How far apart the bounds may be."
+)
 @click.option("--seconds", type=float, metavar="S", help="How long it may take; the bounds hold all the same.")
-@click.option("--cells", type=shared.COUNT, metavar="N", help="Into how many cells the space may be cut.")
-@click.option("-o", "--output", "target", callback=shared.written, metavar="FILE.csv", help="Write the cells.")
+@click.option("--cells", type=shared.COUNT, metavar="N", help="The largest number of cells.")
+@click.option(
+    "-o", "--output", "target", callback=shared.written, metavar="FILE.csv", help="Write the cells to a table."
+)
 @shared.PLOT
 @shared.JSON
 def bounds(

@@ -49,21 +49,35 @@ def _signs(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) 
 @BELOW
 @BAND
 @shared.target_option("certificate", "FILE.certificate")
-@click.option("--by", type=click.Choice(["fresh", "cells"]), default="fresh", show_default=True, help="Which proof.")
-@click.option("--wrong", type=float, metavar="W", help="The share of the region that may be wrong; 0.01.")
-@click.option("--confidence", type=float, metavar="C", help="How sure that is; 0.95.")
+@click.option(
+    "--by", type=click.Choice(["fresh", "cells"]), default="fresh", show_default=True, help="The method of proof."
+)
+@click.option("--wrong", type=float, metavar="W", help="The share of the region that may be wrong; by default 0.01.")
+@click.option("--confidence", type=float, metavar="C", help="The confidence in that; by default 0.95.")
 @click.option("--tolerance", type=float, metavar="T", help="Claim f >= P - T, or f <= P + T, which is cheaper.")
-@click.option("--monotone", multiple=True, callback=_signs, metavar="k1=+,k2=-", help="Declare how f goes; cells.")
-@click.option("--attempt", type=shared.COUNT, metavar="K", help="The how-manieth attempt this is; by default 1.")
+@click.option(
+    "--monotone",
+    multiple=True,
+    callback=_signs,
+    metavar="k1=+,k2=-",
+    help="Declare that f never falls (+) or never rises (-) in a parameter; for cells.",
+)
+@click.option("--attempt", type=shared.COUNT, metavar="K", help="The number of this attempt; by default 1.")
 @BUDGET
-@click.option("--undecided", type=float, metavar="U", help="Of cells: the share of the space they may leave; 0.05.")
-@click.option("--cells", type=shared.COUNT, metavar="N", help="Of cells: the most bounds that are computed.")
-@click.option("--seconds", type=float, metavar="S", help="Of cells: how long they may take.")
+@click.option(
+    "--undecided",
+    type=float,
+    metavar="U",
+    help="For cells: the share of the space that may stay undecided; by default 0.05.",
+)
+@click.option("--cells", type=shared.COUNT, metavar="N", help="For cells: the largest number of bounds to compute.")
+@click.option("--seconds", type=float, metavar="S", help="For cells: how long they may take.")
 @click.option("--dry-run", is_flag=True, help="Print what it would cost, and spend nothing.")
 @shared.SEED
 @STORE
 @FOLDER
 @WORKERS
+@shared.on_option
 @shared.NO_CODE
 @shared.JSON
 @click.pass_context
@@ -87,7 +101,7 @@ def certify(
 
     By fresh points, for any model: with the given confidence, all but a share --wrong of the region is right; nothing
     is said about one single parameter. By cells, for finite chains: every parameter of the certified part is right. The
-    certificate goes to a file that `sateen check-certificate` checks. Who tries again must say so, with --attempt.
+    certificate goes to a file that `sateen check-certificate` checks. If you try again, say so with --attempt.
 
     \b
     sateen certify sir.safetensors --below 0.1 --dry-run
@@ -141,7 +155,7 @@ def _fresh(
     learned = load_learned(file)
     regions = st.decide(learned, above=above, below=below, level=level, seed=seed)
     training = regions.posterior.training.observations
-    model, formula = question_of(training, "certify it from Python, where the model is at hand: st.certify")
+    model, formula = question_of(training, "certify it from Python, where the model is available: st.certify")
     if dry_run:
         if options["by"] == "cells":
             raise click.UsageError("--dry-run: cells make no runs; bound them with --seconds or --cells")
@@ -157,6 +171,7 @@ def _fresh(
             seed=seed,
             store=store,
             workers=workers,
+            executor=shared.pool_here(),
             progress=Bar(),
             **caps_of(training),
             **options,
@@ -171,7 +186,7 @@ def _study_plan(file: str, folder: str | None) -> CertificatePlan:
     from sateen.study.decisions import planned_certificate
     from sateen.study.stages import study_tasks
 
-    study = load_study(file)
+    study = load_study(file, folder)
     check_decides(study, file, "certificate")
     assert study.decide is not None
     tasks = study_tasks(study, study.folder if folder is None else Path(folder))

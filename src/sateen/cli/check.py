@@ -11,15 +11,15 @@ import click
 
 import sateen as st
 from sateen.cli.options import AT, CONST, COUNT, END, JSON, MAX_EVENTS, PLOT, SEED, given, property_option, written
-from sateen.cli.output import number, print_json, run_content, shortened, warn, write_run
+from sateen.cli.output import number, print_json, put, run_content, shortened, show, warn, write_run
 from sateen.cli.progress import Bar
-from sateen.cli.sources import load_model, read_property
+from sateen.cli.sources import load_model, read_question
 from sateen.core.errors import ExactError
 from sateen.core.registry import call_provider
 from sateen.core.text import percent, values_text
 
 if TYPE_CHECKING:
-    from sateen.logic.csl import Property
+    from sateen.logic.properties import Property
 
 _WALDS: Final = ("indifference", "error")
 _UNIFORM: Final = "if all values were equally likely before"
@@ -28,30 +28,34 @@ _CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which
 
 @click.command()
 @click.argument("model")
-@property_option("What a run is to satisfy.", required=True)
+@property_option("The formula that a run should satisfy.", required=True)
 @AT
 @CONST
 @click.option("--runs", type=COUNT, metavar="N", help="Make N runs; by default 10000.")
 @click.option("--width", type=float, metavar="W", help="Make as many runs as an interval of width W needs.")
-@click.option("--test", metavar="'P>0.3'", help="Make as many runs as a yes or no needs.")
+@click.option("--test", metavar="'P>0.3'", help="Make as many runs as a yes-or-no answer needs.")
 @click.option(
     "--indifference",
     type=float,
     default=0.01,
     show_default=True,
     metavar="D",
-    help="How near to the threshold of a test either answer will do.",
+    help="How close to the threshold of a test either answer is acceptable.",
 )
 @click.option("--error", type=float, default=0.05, show_default=True, metavar="E", help="How often a test may err.")
-@click.option("--bayes", is_flag=True, help="Answer the test by its Bayes factor; it may err so often under a prior.")
+@click.option(
+    "--bayes", is_flag=True, help="Answer the test by its Bayes factor; under a prior, it errs at most this often."
+)
 @click.option(
     "--prior", type=float, nargs=2, metavar="A B", help="P is Beta(A, B) before the runs; by default uniform, 1 1."
 )
 @click.option("--factor", type=float, metavar="F", help="The Bayes factor that decides; by default the error says.")
-@click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="How often intervals cover.")
+@click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="The level of the intervals.")
 @SEED
 @END
-@click.option("--max-runs", type=COUNT, default=10_000_000, metavar="N", help="The most runs for a width or a test.")
+@click.option(
+    "--max-runs", type=COUNT, default=10_000_000, metavar="N", help="The largest number of runs for a width or a test."
+)
 @MAX_EVENTS
 @click.option("--max-time", type=float, default=math.inf, metavar="T", help="A run is undecided at time T.")
 @click.option("--exact", "exactly", is_flag=True, help="Also compute the probability, where the model is finite.")
@@ -73,11 +77,12 @@ def check(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Estimate the probability that a run of the MODEL in a file satisfies a formula.
+    """Estimate the probability that a run of the MODEL in a file satisfies a formula, or an expected reward.
 
-    The exit code is 0 whatever the answer. Run RUN of --replay is the very one that was counted. A property may be one
-    of a file, FILE.props:NAME, or FILE.props:2 by its place there; P>=0.9 [ ... ] is a test, if --runs and --width do
-    not say otherwise.
+    The exit code is 0 whatever the answer. Run RUN of --replay is exactly the one that was counted. A property may be
+    one of a file, FILE.props:NAME, or FILE.props:2 by its place there; P>=0.9 [ ... ] is a test, if --runs and --width
+    do not say otherwise. Of R=? [ ... ], an expected reward of a model in the PRISM language, --runs are made; of the
+    other options --level, --exact, --max-events and --max-time apply.
 
     \b
     sateen check examples/sir.sateen --at beta=0.12 -p "(I > 0) U[100, 120] (I == 0)" --exact
@@ -93,26 +98,34 @@ def check(
     source = load_model(model, constants)
     system = source.model
     values = system.values(at)
-    question = read_property(source, values, text, end)
+    question = read_question(source, values, text, end)
     formula = question.formula
+    heading = f"{model}, seed {seed}{', ' * bool(values)}{values_text(values)}\n"
+    heading += f"{question.name}: {formula}\n" if question.name else f"{formula}\n"
+    if isinstance(formula, st.Reward):
+        if replay is not None:
+            raise click.UsageError("--replay explains a verdict, and a reward has none; `sateen simulate` makes a run")
+        content = {"model": model, "at": values, "seed": seed, "property": question.name or None}
+        answer, lines = _reward(system, question, at, seed, exactly, options)
+        show(as_json, lambda: {**content, "reward": str(formula), **answer}, lambda: [heading, *lines])
+        return
     if not ways:
         options["test"] = _test(question, None if options["bayes"] else options["indifference"])
     if options["bayes"]:  # which has other defaults
         options |= {name: None for name in _WALDS if not given(click.get_current_context(), (name,))}
     estimate = st.estimate(system, formula, at, seed=seed, progress=Bar(), **options)
     caps = {name: options[name] for name in _CAPS}
-    content: dict[str, object] = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
+    content = {"model": model, "at": values, "formula": str(formula), "end": formula.end}
     content |= {"property": question.name or None, "comparison": question.comparison, "bound": question.bound}
     content |= {"horizon": formula.horizon, "seed": seed, **_content(estimate)}
     if not as_json:  # printed at once: a failure in what follows does not lose a long estimate
-        name = f"{question.name}: " if question.name else ""
-        click.echo(f"{model}, seed {seed}{', ' * bool(values)}{values_text(values)}\n{name}{formula}\n")
-        click.echo("\n".join(_lines(estimate, caps)))
+        put(heading)
+        put("\n".join(_lines(estimate, caps)))
     if exactly:
         computed, line = _exact(system, formula, at, estimate)
         content |= computed
         if not as_json:
-            click.echo(line)
+            put(line)
     files: list[str] = []
     if replay is not None:
         path = call_provider("follow a run", system, formula, at, seed=seed, run=replay, progress=Bar(), **caps)
@@ -123,12 +136,54 @@ def check(
         if not as_json:
             stranger = ", which was not among them" if replay >= estimate.runs + estimate.planning else ""
             shown = [] if files else [*_table(path), ""]
-            click.echo("\n".join(["", f"run {replay}{stranger}", *shown, str(explanation), *files]))
+            put("\n".join(["", f"run {replay}{stranger}", *shown, str(explanation), *files]))
     if as_json:
         print_json({**content, "files": files})
 
 
-def _test(question: Property, indifference: float | None) -> str | None:
+def _reward(
+    model: st.Model, question: Property[Any], at: Mapping[str, float], seed: int, exactly: bool, options: dict[str, Any]
+) -> tuple[dict[str, object], list[str]]:
+    """The estimate of an expected reward, and the reward itself if it is asked for: as plain data, and in lines."""
+    reward: st.Reward = question.formula
+    context = click.get_current_context()
+    options = {name: value for name, value in options.items() if given(context, (name,)) or name in ("level", *_CAPS)}
+    estimate = st.estimate(model, reward, at, seed=seed, progress=Bar(), **options)
+    content: dict[str, object] = {"comparison": question.comparison, "bound": question.bound, **_content(estimate)}
+    mean = estimate.lower if estimate.infinite else estimate.value
+    value = f"R = {number(float(f'{mean:.6g}'))}" if not math.isnan(mean) else "R is left open by undecided runs"
+    lines = [f"{value}, the mean of {estimate.runs:,} runs; they deviate by {estimate.deviation:.4g}"]
+    if estimate.infinite:
+        lines = [value]
+    for reason, count in estimate.reasons.items():
+        lines.append(f"{count:,} runs are undecided: they reached {reason} = {number(options[reason])}")
+    lines += [*estimate.sentences, *_assumed(estimate)]
+    if question.comparison is not None and question.bound is not None:
+        content["holds"], line = _compared(question.comparison, question.bound, estimate)
+        lines.append(line)
+    if exactly:
+        try:
+            exact = float(st.exact(model, reward, at)[0])
+        except ExactError as error:
+            return {**content, "exact": None, "exact_refused": str(error)}, [*lines, f"not exact: {error}"]
+        inside = "inside" if estimate.lower <= exact <= estimate.upper else "outside"
+        content |= {"exact": exact, "exact_refused": None}
+        lines.append(f"exact: R = {exact:.10g}, {inside} the interval")
+    return content, lines
+
+
+def _compared(comparison: str, bound: float, estimate: st.RewardEstimate) -> tuple[bool | None, str]:
+    """Whether the whole interval lies on one side of a bound."""
+    asked = f"R {comparison} {number(bound)}"
+    if estimate.lower > bound or estimate.upper < bound:
+        above = estimate.lower > bound
+        holds = above == (">" in comparison)
+        side = f"the whole interval lies {'above' if above else 'below'} {number(bound)}"
+        return holds, f"{asked} {'holds' if holds else 'does not hold'}: {side}"
+    return None, f"{asked} stays open: the interval contains {number(bound)}; more --runs make it narrower"
+
+
+def _test(question: Property[Any], indifference: float | None) -> str | None:
     """The test that a property with a bound asks for, if runs can answer it: they cannot tell 1 from nearly 1."""
     if question.comparison is None or question.bound is None:
         return None
@@ -161,6 +216,7 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
         remedy = f"; {_CAPS[reason]} may be raised" if reason in _CAPS else ""
         yield f"{count:,} runs are undecided: they reached {reason} = {number(caps[reason])}{remedy}"
     yield str(estimate)
+    yield from _assumed(estimate)
     belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"
     before = f"if P was drawn from {estimate.bayes.claim.measure} before" if estimate.bayes else _UNIFORM
     yield f"Bayes: {belief} {percent(estimate.level)}, {before}"
@@ -171,11 +227,19 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     yield f"{estimate.runs:,} runs{planning}: {estimate.events:,} events in {estimate.seconds:.3g} s, {rate}"
 
 
-def _content(estimate: st.Estimate) -> dict[str, object]:
+def _assumed(estimate: st.Estimate | st.RewardEstimate) -> Iterator[str]:
+    """What the interval takes for granted."""
+    if estimate.claim.assuming:
+        yield f"this assumes that {estimate.claim.assuming}"
+
+
+def _content(estimate: st.Estimate | st.RewardEstimate) -> dict[str, object]:
     """The estimate as plain data."""
     content = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
-    bayes = estimate.bayes and estimate.bayes.content()
-    return {**content, "reasons": dict(estimate.reasons), "claim": estimate.claim.content(), "bayes": bayes}
+    content |= {"reasons": dict(estimate.reasons), "claim": estimate.claim.content()}
+    if isinstance(estimate, st.Estimate):
+        content["bayes"] = estimate.bayes and estimate.bayes.content()
+    return content
 
 
 def _table(path: st.Path) -> list[str]:

@@ -19,8 +19,10 @@ from sateen.core.errors import InputError
 @click.option(
     "--replay", type=click.IntRange(0), default=50, show_default=True, metavar="N", help="Make N counts again."
 )
-@click.option("--all", "everything", is_flag=True, help="Make every run again.")
-@click.option("--choice", type=click.IntRange(0), metavar="N", help="A number of yours that chooses what is replayed.")
+@click.option("--all", "everything", is_flag=True, help="Make every run again, not only N counts.")
+@click.option(
+    "--choice", type=click.IntRange(0), metavar="N", help="A number that you choose; it selects what is replayed."
+)
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Also repeat the whole test with a seed of your own.")
 @shared.NO_CODE
 @shared.JSON
@@ -35,10 +37,10 @@ def check_certificate(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Check a certificate, whoever made it: every number is recomputed, and some of its runs are made again. Of cells,
-    every bound is recomputed, and that they fill what is certified.
+    """Check a certificate that you were given: recompute every number in it, and make some of its runs again. For a
+    certificate by cells, recompute every bound, and check that the cells fill the certified region.
 
-    The exit code is 1 where something does not agree. What a replay of some runs can miss is said.
+    The exit code is 1 if something does not agree. The output says what a replay of only some runs can miss.
 
     \b
     sateen check-certificate sir.certificate

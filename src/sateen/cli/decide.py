@@ -29,10 +29,11 @@ from sateen.core.errors import InputError
 @ABOVE
 @BELOW
 @BAND
-@click.option("--box", "with_box", is_flag=True, help="Also the largest box on the side that is asked for.")
+@click.option("--box", "with_box", is_flag=True, help="Also find the largest box on the side that is asked for.")
 @shared.SEED
 @FOLDER
 @WORKERS
+@shared.on_option
 @shared.PLOT
 @shared.NO_CODE
 @shared.JSON
@@ -54,7 +55,8 @@ def decide(
     """Say on how much of the space the probability is above a threshold and on how much it is below, by the bands of
     the posterior or the guarantee in a file; where a band contains the threshold, it is undecided.
 
-    A STUDY whose table [decide] has a threshold is run first, as far as it is not, and what it decided is shown.
+    A STUDY whose table [decide] has a threshold is run first, if it is not complete, and what it decided is
+    shown.
 
     \b
     sateen decide sir.safetensors --above 0.1 --box --plot sir.svg

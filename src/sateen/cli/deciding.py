@@ -35,23 +35,27 @@ _MISSING: Final = {
     "best": ("its [decide] asks for no optimum", 'add goal = "optimum"'),
     "sensitivity": ("its [decide] has sensitivity = false, or no parameter varies", ""),
 }
-_NAMED: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?![=>])\s*(.+)", re.DOTALL)  # name=FORMULA; A == 0 is no name
+_NAMED: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?![=>])\s*(.+)", re.DOTALL)  # name=FORMULA; A == 0 is not a name
 
 FOLDER: Final = click.option(
-    "--folder", metavar="FOLDER", help="Where the result of a STUDY is; by default NAME-result beside it."
+    "--folder", metavar="FOLDER", help="Where the result of a STUDY is; by default NAME-result next to it."
 )
-WORKERS: Final = click.option("--workers", type=shared.COUNT, metavar="N", help="Processes that simulate.")
+WORKERS: Final = click.option(
+    "--workers", type=shared.COUNT, metavar="N", help="The number of processes that simulate."
+)
 ABOVE: Final = click.option("--above", type=float, metavar="P", help="Ask where the probability is at least P.")
 BELOW: Final = click.option("--below", type=float, metavar="P", help="Ask where the probability is at most P.")
 BAND: Final = click.option("--level", type=float, metavar="L", help="The level of the bands; by default 0.95.")
 STORE: Final = click.option(
-    "--store", callback=shared.written, metavar="FILE", help="Keep runs in FILE, from which what was stopped goes on."
+    "--store", callback=shared.written, metavar="FILE", help="Keep runs in FILE, from which a stopped run resumes."
 )
-BUDGET: Final = click.option("--budget", type=shared.COUNT, metavar="N", help="The most runs it may make.")
+BUDGET: Final = click.option("--budget", type=shared.COUNT, metavar="N", help="The largest number of runs to make.")
 WITHIN: Final = click.option(
     "--within", multiple=True, callback=shared.pairs, metavar="k=0.1", help="Tolerances of the best point; repeatable."
 )
-WORST: Final = click.option("--worst", is_flag=True, help="The least value within the tolerances counts, not the mean.")
+WORST: Final = click.option(
+    "--worst", is_flag=True, help="Judge by the worst value within the tolerances, not by the mean."
+)
 MINIMISE: Final = click.option("--minimise", is_flag=True, help="Look for the smallest probability.")
 
 
@@ -67,14 +71,15 @@ def from_study(
 
     All other options say what the study says itself, and are refused.
     """
-    mine = ("folder", "workers", "as_json", "code", *allowed)
+    mine = ("folder", "workers", "on", "insecure", "as_json", "code", *allowed)
     own = tuple(option.name or "" for option in ctx.command.params if isinstance(option, click.Option))
     if strangers := shared.given(ctx, tuple(name for name in own if name not in mine and name != "help")):
         raise click.UsageError(f"{strangers[0]}: a study says this itself, in its table [decide]")
-    study = load_study(file)
+    study = load_study(file, folder)
     check_decides(study, file, part)
     try:
-        result = study.run(folder, workers=workers, progress=Bar(), code=not shared.given(ctx, ("code",)))
+        code, pool = not shared.given(ctx, ("code",)), shared.pool_here(study.on)
+        result = study.run(folder, workers=workers, executor=pool, progress=Bar(), code=code)
     except KeyboardInterrupt as stop:
         say(f"{stop}")
         raise
@@ -86,12 +91,12 @@ def from_study(
 
 @contextmanager
 def saying_what_is_stored(store: str | None) -> Iterator[None]:
-    """After Ctrl-C, say that the store has what was done, and how to go on."""
+    """After Ctrl-C, say that the store has what was done, and how to resume."""
     try:
         yield
     except KeyboardInterrupt:
         if store is not None:
-            say(f"{store} has what was done; run the same again to go on")
+            say(f"{store} has what was done; run the same again to resume")
         raise
 
 
@@ -136,7 +141,7 @@ def goal_of(ctx: click.Context, name: str, given: Mapping[str, Any]) -> Goal:
         if name == "optimum":
             return st.Optimum(**{**options, "within": options["within"] or None})
         if name not in options:
-            raise click.UsageError(f"how far? Give --{name}, the aim of --goal {name}")
+            raise click.UsageError(f"--goal {name} needs a target: give --{name}")
         return st.Width(**options) if name == "width" else st.Error(**options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -13,22 +14,40 @@ import click
 
 import sateen as st
 from sateen.cli.inspect import plausible_ranges
-from sateen.cli.options import AT, CONST, END, JSON, SEED, VARY, check_once, property_option, target_option
+from sateen.cli.options import (
+    AT,
+    CONST,
+    END,
+    JSON,
+    SEED,
+    VARY,
+    check_once,
+    given_scale,
+    property_option,
+    target_option,
+)
 from sateen.cli.output import number, show
 from sateen.cli.sources import Source, load_model, read_property
 from sateen.core.errors import InputError, nearest
 from sateen.core.text import plural
 
 if TYPE_CHECKING:
-    from sateen.logic.csl import Property
+    from sateen.logic.properties import Property
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_WINDOW: Final = re.compile(r"\[[^\]]*[\])]")
+_WORDS: Final = {
+    **{"F": " eventually ", "G": " always ", "U": " until ", "!": " not ", "&": " and ", "|": " or "},
+    **{"->": " implies ", "<->": " iff ", ">": " above ", "<": " below ", ">=": " at_least ", "<=": " at_most "},
+    **{"==": " is ", "!=": " is_not ", "+": " plus ", "-": " minus ", "*": " times ", "/": " over "},
+}
+_SIGN: Final = re.compile(r"\b[FGU]\b|<->|->|[<>=!]=|[!&|<>+*/-]")
+_LONGEST_NAME: Final = 60
 _WIDTH: Final = 48  # of a line, before its comment
 _GUESS: Final = (0.1, 10.0)  # for a parameter of which nothing is known
 _INSIDE: Final = 0.3819660112501051  # of a range: no whole number lies there but by chance
 _POINTS: Final = (128, 512, 1024, 2048, 4096)  # of the training, by how many parameters vary; powers of 2, for Sobol
 _RUNS: Final = 50
-_BUDGET: Final = 100_000
 _TEST: Final = (200, 1000)  # points, and runs at each
 _MOST_FOR_EP: Final = 1024  # points, for ep-gp takes cubic time in them
 
@@ -40,22 +59,23 @@ class _Study:
     name: str
     model: str  # its file, as seen from the study
     constants: Mapping[str, float]
+    scale: float | str | None
     system: st.Model
     vary: Mapping[str, st.Range]
     fixed: Mapping[str, float]
-    properties: Mapping[str, Property]
+    properties: Mapping[str, Property[st.Formula]]
     seed: int
 
 
 @click.command()
 @click.argument("model")
 @VARY
-@property_option("What a run is to satisfy; repeatable.", required=True, several=True)
+@property_option("The formula that a run should satisfy; repeatable.", required=True, several=True)
 @AT
 @CONST
 @END
 @SEED
-@target_option("study", "STUDY.toml", text="Where to; by default MODEL.toml.")
+@target_option("study", "STUDY.toml", text="The file to write; by default MODEL.toml.")
 @JSON
 def init(
     model: str,
@@ -71,7 +91,7 @@ def init(
     """Write a study file for the MODEL in a file: its space, its properties, and sensible sizes, with comments.
 
     Names and formulas are checked against the model. Without --vary all parameters are proposed with plausible ranges,
-    commented out. A file that is there already is not overwritten.
+    commented out. An existing file is not overwritten.
 
     \b
     sateen init examples/sir.sateen --vary beta=0.005:0.3 -p "(I > 0) U[100, 120] (I == 0)" -o sir.toml
@@ -89,6 +109,7 @@ def init(
         name=stem,
         model=os.path.relpath(model, os.path.dirname(file) or ".").replace(os.sep, "/"),
         constants={name: value for name, value in constants.items() if name not in source.constants},
+        scale=given_scale(),
         system=system,
         vary=vary,
         fixed=at,
@@ -125,28 +146,35 @@ def _check_names(model: st.Model, vary: Mapping[str, st.Range], at: Mapping[str,
 
 def _properties(
     source: Source, texts: Sequence[str], end: float | None, vary: Mapping[str, st.Range], at: Mapping[str, float]
-) -> dict[str, Property]:
+) -> dict[str, Property[st.Formula]]:
     """The properties by the names that they have in the study."""
     model = source.model
     chosen = {each.name: 1.0 if each.default is None else each.default for each in model.parameters}
     chosen |= {name: one.low for name, one in vary.items()} | dict(at)
     values = model.values(chosen)
-    properties: dict[str, Property] = {}
+    properties: dict[str, Property[st.Formula]] = {}
     if vary:
         within = {name: one.low + _INSIDE * (one.high - one.low) for name, one in vary.items()}
         model.initial(model.values({**chosen, **within}))  # a count that only some values make whole is found here
-    for place, text in enumerate(texts):
+    for text in texts:
         question = read_property(source, values, text, end)
         for name in question.formula.species:
-            if name not in model.names:
-                hint = nearest(name, model.names) or f"it has {', '.join(model.names[:10])}"
+            if model.meaning(name) is None:
+                hint = nearest(name, model.readable) or f"it has {', '.join(model.readable[:10])}"
                 raise InputError(f"{text}: the model has no {name}; {hint}")
-        usual = "property" if len(texts) == 1 else f"property_{place + 1}"
-        name = question.name.rpartition(":")[2] or usual
+        name = question.name.rpartition(":")[2] or _new_name(question.formula, properties)
         if name in properties:
             raise InputError(f"two properties are called {name}; give each once")
         properties[name] = question
     return properties
+
+
+def _new_name(formula: st.Formula, taken: Mapping[str, object]) -> str:
+    """A name that says what the formula is about: the words for its signs, without its windows."""
+    words = _SIGN.sub(lambda found: _WORDS.get(found[0], found[0]), _WINDOW.sub(" ", str(formula)))
+    name = "_".join(re.findall(r"[A-Za-z0-9_]+", words.replace(".", "p")))[:_LONGEST_NAME].rstrip("_") or "property"
+    names = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(2)))
+    return next(each for each in names if each not in taken)
 
 
 def _write(file: str, text: str) -> None:
@@ -171,17 +199,23 @@ def _lines(study: _Study, file: str) -> Iterator[str]:
     yield "#"
     yield f"#     sateen run {file}"
     yield from ("", "[study]", f"name = {_quoted(study.name)}")
-    yield _noted(f"seed = {study.seed}", "the same seed gives the same result")
+    yield _noted(f"seed = {study.seed}", "the same seed and budget give the same result")
     yield from ("", "[model]", _noted(f"file = {_quoted(study.model)}", "as seen from this file"))
     if study.constants:
         pairs = ", ".join(f"{_key(name)} = {number(value)}" for name, value in study.constants.items())
         yield _noted(f"constants = {{ {pairs} }}", "those that the model leaves open")
+    if study.scale is not None:
+        scale = _quoted(study.scale) if isinstance(study.scale, str) else number(study.scale)
+        yield _noted(f"scale = {scale}", "molecules in a unit of amount")
     yield from ("", "[space]", *_space_lines(study))
     yield from ("", "[property]", *_property_lines(study.properties))
     yield from ("", "[observe]")
     train = f'train     = {{ design = "sobol", points = {points}, runs = {_RUNS} }}'
     yield _noted(train, f"for {plural(dimension, 'parameter')}; more points, finer detail")
-    yield _noted(f"calibrate = {{ budget = {_BUDGET} }}", "runs, which the planner splits into points")
+    yield _noted(
+        'calibrate = { seconds = "training" }',
+        "as long as the training takes, measured once; the result names the budget that repeats it",
+    )
     yield _noted(f'test      = {{ design = "uniform", points = {_TEST[0]}, runs = {_TEST[1]} }}', "for the scores only")
     yield from ("", "[learn]")
     learners, others = ["svi-gp", "ep-gp"], ["svi-bnn", "laplace-net"]
@@ -214,7 +248,7 @@ def _space_lines(study: _Study) -> Iterator[str]:
             yield _noted(f"# {_key(name)} = {number(default)}", f"{note}; no range follows from it")
 
 
-def _property_lines(properties: Mapping[str, Property]) -> Iterator[str]:
+def _property_lines(properties: Mapping[str, Property[st.Formula]]) -> Iterator[str]:
     for name, question in properties.items():
         formula, end = _quoted(str(question.formula)), question.formula.end
         value = formula if end is None else f"{{ formula = {formula}, end = {number(end)} }}"
@@ -222,7 +256,7 @@ def _property_lines(properties: Mapping[str, Property]) -> Iterator[str]:
         if question.comparison is not None:
             notes.append(f"asked is whether P {question.comparison} {number(question.bound or 0.0)}")
         if question.formula.horizon == float("inf"):
-            notes.append("without a last time: runs that go on for long are undecided")
+            notes.append("without a last time: runs that take too long are undecided")
         yield _noted(f"{_key(name)} = {value}", "; ".join(notes))
 
 

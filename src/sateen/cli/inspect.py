@@ -23,7 +23,8 @@ from sateen.cli.sources import (
     text_in,
 )
 from sateen.core.errors import FormulaError
-from sateen.core.text import percent
+from sateen.core.text import duration_text, percent
+from sateen.study.given import GivenTraining
 
 if TYPE_CHECKING:
     from sateen.language.expression import Expression
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _Entry: TypeAlias = dict[str, Any]  # one thing, as JSON has it
 _Entries: TypeAlias = dict[str, list[_Entry]]  # of each kind
 
+_SHOWN: Final = 60  # characters of a reward
 _DIGITS: Final = 6  # of the ends of a range that is only proposed
 
 
@@ -54,7 +56,7 @@ def inspect(model: str, constants: Mapping[str, float], properties: str | None, 
     """
     suffix = model.lower()
     if suffix.endswith((".safetensors", ".toml", *PROPERTY_SUFFIXES)) and (constants or properties):
-        raise click.UsageError(f"--const and -p are for a model, and {model} is none")
+        raise click.UsageError(f"--const and -p are for a model, and {model} is not one")
     if suffix.endswith(".toml"):
         study = load_study(model)
         described = _described(study.model) if isinstance(study.model, st.Model) else {}
@@ -96,13 +98,16 @@ def _study_rows(study: st.Study) -> Iterator[tuple[str, str]]:
         cut = "" if formula is None or formula.end is None else f", read up to {number(formula.end)}"
         yield name, "what the callable returns" if formula is None else f"{formula}{cut}"
     for part, design in (("train", study.train), ("test", study.test)):
-        if design is not None:
+        if isinstance(design, GivenTraining):
+            yield part, f"{design.points:,} points of {design.file}, {design.runs:,} runs"
+        elif design is not None:
             each = " per axis" if design.design == "grid" else ""
-            yield part, f"{design.points:,} points{each} ({design.design}) with {design.runs:,} runs each"
+            yield part, f"{design.points:,} points{each} ({design.design}){_labelled(design.runs, design.exact)}"
     yield "learn", ", ".join(study.learners)
     if study.calibration is not None and study.guarantee is not None:
         cost, guarantee = study.calibration, study.guarantee
-        fixed = f"{cost.points or 0:,} points with {cost.runs or 0:,} runs each"
+        labelled = _labelled(cost.runs or 0, bool(cost.exact))
+        fixed = f"{cost.points:,} points{labelled}" if cost.points else f"{_time_text(cost.seconds)}{labelled}"
         yield (
             "calibrate",
             f"{cost.budget:,} runs" if cost.budget else f"for the width {cost.width}" if cost.width else fixed,
@@ -120,6 +125,15 @@ def _study_rows(study: st.Study) -> Iterator[tuple[str, str]]:
         if spec.bounds is not None:
             yield "bounds", f"at most {number(spec.bounds.width)} apart, or {spec.bounds.cells:,} cells"
     yield "result", str(study.folder)
+
+
+def _labelled(runs: int, exact: bool) -> str:
+    """How the points of a part get their labels."""
+    return ", computed" if exact else f" with {runs:,} runs each" if runs else ""
+
+
+def _time_text(seconds: float | str | None) -> str:
+    return "as long as the training takes" if seconds == "training" else duration_text(float(seconds or 0.0))
 
 
 def plausible_ranges(model: st.Model) -> dict[str, st.Range | None]:
@@ -172,7 +186,7 @@ def _counts(model: st.Model) -> set[str]:
 
 def _described(model: st.Model) -> _Entries:
     """What the model says, as plain data: numbers where they are known, and text."""
-    from sateen.model.model import happens
+    from sateen.model.written import happens
 
     ranges = plausible_ranges(model)
     return {
@@ -181,6 +195,7 @@ def _described(model: st.Model) -> _Entries:
             for one in model.variables
         ],
         "constants": [{"name": each.name, "value": _known(each.value)} for each in model.constants],
+        "observables": [{"name": each.name, "value": str(each.value)} for each in model.observables],
         "parameters": [
             {"name": each.name, "default": each.default, "range": (range_ := ranges[each.name]) and asdict(range_)}
             for each in model.parameters
@@ -193,13 +208,22 @@ def _described(model: st.Model) -> _Entries:
             {"name": one.name, "happens": happens(one), "trigger": str(one.trigger), "initially": one.initially}
             for one in model.events
         ],
+        "assumptions": [{"text": text} for text in model.assumptions],
     }
 
 
 def _for_properties(source: Source) -> _Entries:
-    """What a model in the PRISM language has for its properties: labels, and open constants that it does not read."""
+    """What a model in the PRISM language has for its properties: rewards, labels, and open constants."""
     scope = source.scope
     return {
+        "rewards": [
+            {
+                "name": each.name or str(place + 1),
+                "state": str(each.state.expression),
+                "rate": str(each.rate.expression),
+            }
+            for place, each in enumerate(scope.rewards)
+        ],
         "labels": [{"name": name, "condition": str(one.expression)} for name, one in scope.labels.items()],
         "open": [{"name": name, "kind": kind} for name, (kind, value) in scope.open.items() if value is None],
     }
@@ -220,7 +244,10 @@ def _properties_of(source: Source, file: str) -> list[_Entry]:
             continue
         asked = properties[name]
         compared = {"comparison": asked.comparison, "bound": asked.bound}
-        entries.append({"name": name, "formula": str(asked.formula), **compared, "horizon": asked.formula.horizon})
+        reward = isinstance(asked.formula, st.Reward)
+        horizon = asked.formula.time if reward else asked.formula.horizon
+        about = {"name": name, "asks": "R" if reward else "P", "formula": str(asked.formula)}
+        entries.append({**about, **compared, "horizon": horizon})
     return entries
 
 
@@ -287,7 +314,7 @@ def _property_row(each: _Entry) -> list[str]:
         return [each["name"], f"refused, line {each['line']}: {each['refused']}"]
     if "text" in each:
         return [each["name"], each["text"]]
-    asked = f"P {each['comparison']} {number(each['bound'])}: " if each["comparison"] else ""
+    asked = f"{each['asks']} {each['comparison']} {number(each['bound'])}: " if each["comparison"] else ""
     return [each["name"], f"{asked}{each['formula']}"]
 
 
@@ -295,6 +322,12 @@ def _constant_row(each: _Entry) -> list[str]:
     if "kind" in each:
         return [each["name"], each["kind"], "needs a value" if each["open"] else ""]
     return [each["name"], number(each["value"])]
+
+
+def _rates(state: str, rate: str) -> list[str]:
+    """What a structure of rewards pays, shortened, and what it comes to with the rewards of transitions."""
+    short = [text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in (state, rate)]
+    return [f"{short[0]} in a state", f"{short[1]} per unit of time with transitions" if rate != state else ""]
 
 
 _ROWS: Final[dict[str, Callable[[_Entry], list[str]]]] = {
@@ -305,10 +338,13 @@ _ROWS: Final[dict[str, Callable[[_Entry], list[str]]]] = {
         *(each["name"], each["happens"], f"@ {each['rate']}"),
         f"when {each['guard']}" if each["guard"] else "",
     ],
+    "observables": lambda each: [each["name"], f"= {each['value']}"],
+    "assumptions": lambda each: [each["text"]],
     "events": lambda each: [
         *(each["name"], each["happens"], f"when {each['trigger']}"),
         "" if each["initially"] else "initially false",
     ],
+    "rewards": lambda each: [each["name"], *_rates(each["state"], each["rate"])],
     "labels": lambda each: [each["name"], each.get("condition") or each["text"]],
     "open": lambda each: [each["name"], each["kind"]],
     "properties": _property_row,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import NoneType, UnionType
 from typing import Final, Literal, Union, get_args, get_origin
 
@@ -11,7 +12,7 @@ import click
 
 import sateen as st
 from sateen.cli import options as shared
-from sateen.cli.learned import learned_content, learned_lines
+from sateen.cli.learned import extreme_lines, extreme_of_runs, learned_content, learned_lines
 from sateen.cli.output import agree, draw, show
 from sateen.cli.progress import Bar
 from sateen.cli.sources import kept, load_model, load_observations, read_property
@@ -52,11 +53,22 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 @click.option("--inputs", metavar="auto|log|linear", help="On which scale the learner takes parameters.")
 @click.option("--kernel", metavar="matern|rbf", help="How smooth f is, for a Gaussian process.")
 @click.option("--inducing", type=shared.COUNT, metavar="N", help="At most N inducing points, for a Gaussian process.")
-@click.option("--set", "rest", multiple=True, callback=_settings, metavar="a=1", help="Another setting; repeatable.")
 @click.option(
-    "--space", multiple=True, callback=shared.ranges_or_numbers, metavar="a=0:1", help="The space of a bare CSV."
+    "--set",
+    "rest",
+    multiple=True,
+    callback=_settings,
+    metavar="a=1",
+    help="Another setting of the learner; repeatable.",
 )
-@shared.property_option("Observe a MODEL first, for this.")
+@click.option(
+    "--space",
+    multiple=True,
+    callback=shared.ranges_or_numbers,
+    metavar="a=0:1",
+    help="The space of a CSV that does not state it.",
+)
+@shared.property_option("The formula for which a MODEL is observed first.")
 @shared.VARY
 @shared.AT
 @shared.CONST
@@ -66,7 +78,7 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
     type=click.Choice(["sobol", "uniform", "latin", "grid"]),
     default="sobol",
     show_default=True,
-    help="How points are spread.",
+    help="How the points are spread.",
 )
 @click.option(
     "--points",
@@ -74,9 +86,11 @@ def _renamed(ctx: click.Context, option: click.Parameter, value: str | None) -> 
     default=400,
     show_default=True,
     metavar="N",
-    help="How many; along each axis of a grid.",
+    help="The number of points; of a grid, along each axis.",
 )
-@click.option("--runs", type=shared.COUNT, default=50, show_default=True, metavar="N", help="How many at each point.")
+@click.option(
+    "--runs", type=shared.COUNT, default=50, show_default=True, metavar="N", help="The number of runs at each point."
+)
 @shared.MAX_EVENTS
 @shared.OBSERVATIONS
 @shared.SEED
@@ -134,7 +148,7 @@ def learn(
         with shared.usage():
             made = make_learner(learner, {**settings, **rest}, read_setting)
         if checkpoint is not None and "checkpoint" not in inspect.signature(made.fit).parameters:
-            raise click.UsageError(f"--checkpoint: the learner {learner} keeps none")
+            raise click.UsageError(f"--checkpoint: the learner {learner} keeps no checkpoint")
         return made
 
     if text is None:
@@ -144,7 +158,7 @@ def learn(
         chosen = make()
     else:
         if space:
-            raise click.UsageError("--space tells the space of a table; that of a model is given by --vary and --at")
+            raise click.UsageError("--space gives the space of a table; that of a model is given by --vary and --at")
         if not vary:
             raise click.UsageError("what varies? Give each parameter its range, as in --vary beta=0.005:0.3")
         shared.check_once(vary, at)
@@ -173,10 +187,12 @@ def learn(
 
         draw(plot, learned(posterior))
     files = [file for file in (observations, plot, target) if file]
+    extreme = extreme_of_runs(posterior)
+    about = {"source": source, "seed": seed, "extreme": extreme and asdict(extreme)}
     show(
         as_json,
-        lambda: {"source": source, "seed": seed, **learned_content(posterior), "files": files},
-        lambda: [f"{source}, seed {seed}", *learned_lines(posterior), *files],
+        lambda: {**about, **learned_content(posterior), "files": files},
+        lambda: [f"{source}, seed {seed}", *extreme_lines(extreme, posterior), *learned_lines(posterior), *files],
     )
     if posterior.record.interrupted:
         raise KeyboardInterrupt

@@ -12,6 +12,7 @@ from sateen.core.text import values_text
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
+    from sateen.study.extremes import Extreme
 
 
 def learned_lines(learned: FullPosterior | st.Guarantee) -> Iterator[str]:
@@ -40,6 +41,22 @@ def learned_lines(learned: FullPosterior | st.Guarantee) -> Iterator[str]:
         yield from table(rows, indent="  ")
     yield ""
     yield str(_claim(posterior))
+
+
+def extreme_of_runs(posterior: FullPosterior, held_out: st.Observations | st.Truth | None = None) -> Extreme | None:
+    """What all runs have in common if none, or every one, satisfied the property: of the training, and held out."""
+    from sateen.study.extremes import extreme_of
+
+    parts = (posterior.training.observations, held_out)
+    return extreme_of(each for each in parts if isinstance(each, st.Observations))
+
+
+def extreme_lines(extreme: Extreme | None, learned: FullPosterior | st.Guarantee) -> Iterator[str]:
+    """What all runs have in common, and what this bounds: to be said first."""
+    if extreme is not None:
+        name = _posterior(learned).training.observations.provenance.get("formula") or "the property"
+        sentence = extreme.sentence(f"{name}")
+        yield sentence[0].upper() + sentence[1:]
 
 
 def learned_content(learned: FullPosterior | st.Guarantee) -> dict[str, object]:

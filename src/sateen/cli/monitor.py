@@ -33,7 +33,7 @@ def monitor(
 
     The exit code is 0 whatever the verdict. The table has a column `time`, then one for each species; a state holds
     until the next row. A line `# end: 150` says how far the run is known, beyond its last row; `# absorbed: true` says
-    for ever.
+    forever.
 
     \b
     sateen monitor "F[0, T] I == 0" run.csv --constant T=120 --explain

@@ -49,26 +49,31 @@ def _limits(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...])
 
 @click.command()
 @click.argument("file", metavar="STUDY.toml|MODEL")
-@shared.property_option("What a run is to satisfy; NAME=FORMULA where there are several.", several=True)
+@shared.property_option("The formula that a run should satisfy; NAME=FORMULA where there are several.", several=True)
 @shared.VARY
 @shared.AT
 @shared.CONST
 @shared.END
 @MINIMISE
-@click.option("--subject-to", multiple=True, callback=_limits, metavar="'NAME <= P'", help="A limit; repeatable.")
+@click.option(
+    "--subject-to", multiple=True, callback=_limits, metavar="'NAME <= P'", help="A limit on a property; repeatable."
+)
 @WITHIN
 @WORST
 @BUDGET
-@click.option("--gap", type=float, metavar="G", help="What the best point may miss by; by default 0.01.")
-@click.option("--by", type=click.Choice(["fresh", "cells"]), help="How that is shown; by default by fresh points.")
-@click.option("--wrong", type=float, metavar="W", help="The share of the space that may still be better; 0.01.")
-@click.option("--confidence", type=float, metavar="C", help="How sure that is; 0.95.")
+@click.option("--gap", type=float, metavar="G", help="How much the best point may miss; by default 0.01.")
+@click.option("--by", type=click.Choice(["fresh", "cells"]), help="How that is proven; by default by fresh points.")
+@click.option(
+    "--wrong", type=float, metavar="W", help="The share of the space that may still be better; by default 0.01."
+)
+@click.option("--confidence", type=float, metavar="C", help="The confidence in that; by default 0.95.")
 @shared.SEED
 @shared.MAX_EVENTS
 @shared.target_option("posterior", "FILE.safetensors")
 @STORE
 @FOLDER
 @WORKERS
+@shared.on_option
 @shared.NO_CODE
 @shared.JSON
 @click.pass_context
@@ -96,10 +101,10 @@ def optimise(
     **asked: Any,
 ) -> None:
     """Find the parameters for which a run of the MODEL in a file is most likely to satisfy a formula; with an interval
-    for the probability there, and a statement on what the best point may miss.
+    for the probability there, and a statement on how much the best point may miss.
 
     With --subject-to, other properties are limited: the first -p that has no limit is what is optimised. With --within,
-    the best point bears tolerances: --within k=0.1 averages over k ± 0.1, or over a factor of 1.1 on a log scale.
+    the best point allows for tolerances: --within k=0.1 averages over k ± 0.1, or over a factor of 1.1 on a log scale.
 
     \b
     sateen optimise examples/sir.sateen -p "(I > 0) U[100, 120] (I == 0)" --vary beta=0.005:0.3 \\
@@ -131,6 +136,7 @@ def optimise(
                 objective=objective if subject_to else None,
                 store=store,
                 workers=workers,
+                executor=shared.pool_here(),
                 progress=Bar(),
                 max_events=max_events,
                 **{name: value for name, value in asked.items() if value is not None},

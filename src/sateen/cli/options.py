@@ -6,8 +6,8 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from click.core import ParameterSource
@@ -15,11 +15,27 @@ from click.core import ParameterSource
 import sateen as st
 from sateen.core.code import refuse_code, watching_code
 from sateen.core.errors import InputError, SpaceError
+from sateen.pools.pool import Pool, opened
 
 if TYPE_CHECKING:
     from click.decorators import FC
 
-COUNT: Final = click.IntRange(1)
+
+class Whole(click.IntRange):
+    """A whole number in a range, which may be written as 1e4."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        with suppress(ValueError, OverflowError):
+            number = float(value)
+            value = int(number) if re.search("[.eE]", str(value)) and number.is_integer() else value
+        return super().convert(value, param, ctx)
+
+
+COUNT: Final = Whole(1)
+_OTHERWISE: Final = {"theta": "at"}  # options that are not called as the library's arguments are
+_SCALE_KEY: Final = "sateen.scale"
 _RANGE: Final = "NAME=LOW:HIGH or NAME=LOW:HIGH:log, such as beta=0.005:0.3"
 
 
@@ -60,6 +76,22 @@ def constants(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...
     )
 
 
+def _keep_scale(ctx: click.Context, option: click.Parameter, text: str | None) -> None:
+    """Keeps the scale in the context, for the one place that reads models."""
+    if text is not None:
+        try:
+            ctx.meta[_SCALE_KEY] = text if text == "units" else float(text)
+        except ValueError:
+            raise click.BadParameter(f"'{text}' is not a number of molecules, such as 1000, and not 'units'") from None
+
+
+def given_scale() -> float | str | None:
+    """The scale of amounts that the command line gives, if it gives one."""
+    context = click.get_current_context(silent=True)
+    scale: float | str | None = None if context is None else context.meta.get(_SCALE_KEY)
+    return scale
+
+
 def ranges_or_numbers(
     ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, st.Range | float]:
@@ -95,16 +127,18 @@ def _or_default(ctx: click.Context, option: click.Parameter, value: float | None
 
 
 def written(ctx: click.Context, option: click.Parameter, file: str | None) -> str | None:
-    """The name of a file to write; what is wrong with it is told before a long run, not after."""
+    """The name of a file to write; what is wrong with it is said before a long run, not after."""
     if file is not None:
         if option.name == "plot" and not file.lower().endswith((".svg", ".pdf", ".png")):
-            raise click.BadParameter(f"{file!r} is no figure: end the name in .svg, .pdf or .png")
+            raise click.BadParameter(f"{file!r} is not a figure: end the name in .svg, .pdf or .png")
         if not os.path.isdir(folder := os.path.dirname(file) or "."):
             raise InputError(f"cannot write {file}: there is no folder {folder}")
     return file
 
 
-def target_option(holds: str, metavar: str, *, required: bool = False, text: str = "Where to.") -> Callable[[FC], FC]:
+def target_option(
+    holds: str, metavar: str, *, required: bool = False, text: str = "The file to write."
+) -> Callable[[FC], FC]:
     """The option -o for a file that holds a posterior, a guarantee or a study, whose suffix the metavar shows."""
     suffix = os.path.splitext(metavar)[1]
 
@@ -134,7 +168,7 @@ def as_option(command: click.Command | None, name: str, value: str | None) -> st
     parameters = {parameter.name: parameter for parameter in (command.params if command else ())}
     if (name, value) == ("confidence", "None") and "marginal" in parameters:
         return "--marginal"
-    parameter = parameters.get(name)
+    parameter = parameters.get(name) or parameters.get(_OTHERWISE.get(name, name))
     if isinstance(parameter, click.Argument):
         return (parameter.metavar or name.upper()).strip("[]")
     if not isinstance(parameter, click.Option):
@@ -147,7 +181,8 @@ def as_option(command: click.Command | None, name: str, value: str | None) -> st
     except (ValueError, SyntaxError):
         return f"{option} {parameter.metavar}"  # such as Space(...)
     if isinstance(literal, dict):
-        return f"{option} {','.join(f'{key}={each}' for key, each in literal.items())}"
+        values = {key: "..." if each is ... else each for key, each in literal.items()}
+        return f"{option} {','.join(f'{key}={each}' for key, each in values.items())}"
     return f"{option} {literal}"
 
 
@@ -187,13 +222,45 @@ def _without_code(ctx: click.Context, option: click.Parameter, value: bool) -> N
         ctx.with_resource(watching_code(refuse_code))
 
 
+def on_option(command: FC) -> FC:
+    """The options --on and --insecure, which `pool_here` opens."""
+
+    def keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
+        ctx.meta[f"sateen {option.name}"] = value
+
+    kept: dict[str, Any] = {"expose_value": False, "callback": keep}
+    insecure = click.option(
+        "--insecure", is_flag=True, help="Allow --on tcp://… beyond this machine, where anyone may listen.", **kept
+    )
+    on = click.option(
+        "--on",
+        metavar="ADDRESS",
+        envvar="SATEEN_ON",
+        help="Workers that do the work: local:4, tls://host:8786, dask:scheduler.json; or here, for none.",
+        **kept,
+    )
+    return on(insecure(command))
+
+
+def pool_here(default: str | None = None) -> Pool | None:
+    """What --on names, opened until the command ends; None if neither it nor the default names anything."""
+    ctx = click.get_current_context()
+    address = ctx.meta.get("sateen on")
+    address = default if address is None else address
+    with usage(executor="--on"):
+        pool = ctx.with_resource(opened(address, insecure=bool(ctx.meta.get("sateen insecure"))))
+    if page := getattr(pool, "dashboard", ""):
+        click.echo(f"what the workers do: {page}", err=True)
+    return pool
+
+
 AT: Final = click.option(
     "--at", multiple=True, callback=pairs, metavar="a=1,b=2", help="Values of parameters; repeatable."
 )
 VARY: Final = click.option(
     "--vary", multiple=True, callback=_ranges, metavar="a=0:1", help="A range, or a=0.1:10:log; repeatable."
 )
-CONST: Final = click.option(
+_CONSTANTS: Final = click.option(
     "--const",
     "constants",
     multiple=True,
@@ -201,8 +268,27 @@ CONST: Final = click.option(
     metavar="N=5,T=2",
     help="Constants that a PRISM model or a property leaves open; repeatable.",
 )
+_SCALE: Final = click.option(
+    "--scale",
+    callback=_keep_scale,
+    expose_value=False,  # `load_model` asks for it by `given_scale`
+    metavar="N",
+    help="Molecules in a unit of amount of SBML or Antimony, or `units`.",
+)
+
+
+def CONST(command: FC) -> FC:
+    """The options of every command that reads a model."""
+    return _CONSTANTS(_SCALE(command))
+
+
 SEED: Final = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="The same seed, the same result."
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The random seed; the same seed gives the same result.",
 )
 END: Final = click.option("--end", type=float, metavar="T", help="Read the formula on the path cut at time T.")
 MAX_EVENTS: Final = click.option(
@@ -220,7 +306,7 @@ CONFIDENCE: Final = click.option(
     type=float,
     callback=_or_default,
     metavar="C",
-    help="The share of calibrations that keep it; lift: 0.95.",
+    help="The share of calibrations that reach the level; for lift, by default 0.95.",
 )
 MARGINAL: Final = click.option(
     "--marginal", is_flag=True, help="Without confidence: on average over calibrations, which is narrower."

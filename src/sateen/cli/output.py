@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 import click
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sateen.core.code import Code
 
 _BOLD: Final = re.compile(r"(\x1b\[[01]m)")  # the beginning and the end
+_NARROWEST: Final = 20  # columns of a terminal
 _SHOWN_ROWS: Final = 10  # at each end of a long table
 
 
@@ -30,7 +33,30 @@ def show(as_json: bool, content: Callable[[], Mapping[str, object]], lines: Call
     if as_json:
         print_json(content())
     else:
-        click.echo(_styled("\n".join(lines())))
+        put("\n".join(lines()))
+
+
+def put(text: str) -> None:
+    """Print lines for people to stdout."""
+    click.echo(_styled(wrapped(text, sys.stdout)))
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """Text whose long lines are wrapped at the width of the terminal that the stream is; elsewhere as it is.
+
+    Tables and what is quoted, which have two spaces in a row, stay as they are.
+    """
+    if not stream.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns, _NARROWEST)
+    return "\n".join(part for line in text.split("\n") for part in _parts(line, width))
+
+
+def _parts(line: str, width: int) -> list[str]:
+    """A line in parts that fit, those after the first indented; a word that is longer than a line stays whole."""
+    if len(line) <= width or "  " in line:
+        return [line]
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _styled(text: str) -> str:
@@ -48,7 +74,7 @@ def print_json(content: Mapping[str, object]) -> None:
 
 def say(text: str) -> None:
     """Print a line to stderr, where it does not mix with the output."""
-    click.echo(printable(text), err=True)
+    click.echo(printable(wrapped(text, sys.stderr)), err=True)
 
 
 def warn(text: str) -> None:

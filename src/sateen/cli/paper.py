@@ -1,4 +1,4 @@
-"""The command `paper`: the paper's tables and figures, computed again, with the published ones beside."""
+"""The command `paper`: the paper's tables and figures, computed again, with the published ones alongside."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sateen.cli.options import JSON, NO_CODE
+from sateen.cli.options import JSON, NO_CODE, on_option, pool_here
 from sateen.cli.output import agree, print_json, say, table
 from sateen.cli.progress import Bar
 from sateen.core.errors import InputError, nearest
 from sateen.core.text import duration_text
 from sateen.learning.registry import find_learner
+from sateen.pools.forecast import Crowd, places_of
 
 if TYPE_CHECKING:
     from sateen.paper.guarantees import GuaranteeFigures
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _LETTERS: Final = tuple("abcdefghil")
 _NETWORKS: Final = ("r02", "r03", "r04", "r08", "r12", "r16", "r20")
 _PARTS: Final = (*_LETTERS, "all", *_NETWORKS, "random", "guarantees")
-_SIZED: Final = re.compile("r[0-9]+")  # networks with so many rates
+_SIZED: Final = re.compile("r[0-9]+")  # networks with this many rates
 _OF_GUARANTEES: Final = ("ep-gp", "svi-gp", "svi-bnn")
 _LEARNERS: Final = (*_OF_GUARANTEES, "sparse-vi", "default")
 _PRESETS: Final = ("fast", "faithful", "as-run")
@@ -48,7 +49,7 @@ def _rates(ctx: click.Context, option: click.Parameter, text: str | None) -> tup
 
 
 def _size(rates: str) -> str:
-    """The part of the random networks with so many rates."""
+    """The part of the random networks with this many rates."""
     from sateen.paper.questions import network_part
 
     try:
@@ -87,7 +88,7 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
     return numbers
 
 
-@click.command(short_help="The paper's tables and figures, with ours beside.")
+@click.command(short_help="The paper's tables and figures, with ours next to them.")
 @click.argument("parts", nargs=-1, required=True, callback=_parts, metavar="PART...")
 @click.option("--preset", "presets", type=click.Choice(_PRESETS), multiple=True, default=["fast"], show_default=True,
               help="Settings of EP-GP, SVI-GP and SVI-BNN: ours, those of the paper's text (faithful) or those of its "
@@ -95,14 +96,16 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.option("--variant", type=click.Choice(["paper-data", "as-stated"]), default="paper-data", show_default=True,
               help="as-stated: properties as the paper prints them, not those of its published figures.")  # fmt: skip
 @click.option("--rates", callback=_rates, metavar="R,...",
-              help="random: networks with so many rates each, 1 to 40, instead of the paper's.")  # fmt: skip
+              help="random: networks with this many rates each, 1 to 40, instead of the paper's.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), metavar="K",
-              help="Training sets; by default 3 of a configuration, 1 of a network, 5 for guarantees.")  # fmt: skip
+              help="Training sets; by default 3 for a configuration, 1 for a network, 5 for guarantees.")  # fmt: skip
 @click.option("-l", "--learners", callback=_learners, multiple=True, metavar="NAME,...",
               help="Only these: ep-gp, svi-gp, svi-bnn, sparse-vi, default (what `learn` chooses), or any other "
                    "learner by its name or package:Class, which gets rows of its own.")  # fmt: skip
 @click.option("-m", "--methods", "--method", hidden=True, expose_value=False, multiple=True, callback=_renamed)
-@click.option("-o", "--output", "folder", default="paper", show_default=True, metavar="FOLDER", help="For all files.")
+@click.option(
+    "-o", "--output", "folder", default="paper", show_default=True, metavar="FOLDER", help="The folder for all files."
+)
 @click.option("--yes", is_flag=True, help="Ask nothing, however long it takes.")
 @click.option("--dry-run", is_flag=True, help="Only say what is pending, and about how long it takes.")
 @click.option("--finished", is_flag=True, help="Compute nothing: make the tables and figures of what is finished.")
@@ -114,13 +117,14 @@ def _runs(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
     type=click.Choice([".png", ".svg", ".pdf"]),
     default=".svg",
     show_default=True,
-    help="Format of figures.",
+    help="The format of figures.",
 )
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Runs, or else fits, at once; by default all processors."
 )
+@on_option
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-              help="Number of the first training set.")  # fmt: skip
+              help="The number of the first training set.")  # fmt: skip
 @NO_CODE
 @JSON
 def paper(
@@ -147,13 +151,13 @@ def paper(
     a b c d e f g h i l  its configurations: the table of errors, accuracies and widths, with curves and maps
     all                  all of these
     random               random networks with 2 to 20 parameters, three of each with three properties
-    r02 r03 r04 r08 ...  those with so many parameters; any number is possible, as with random --rates 6
+    r02 r03 r04 r08 ...  those with this many parameters; any number is possible, as with random --rates 6
     guarantees           how wide bands with guarantees are, on configuration (a)
 
     Under the presets faithful and as-run, EP-GP and the networks take minutes for a to i. SVI-GP takes about 5 minutes
     of a core for 500 training points, and weeks for l: see --dry-run.
 
-    Our table stands beside the published one, as text, JSON and LaTeX. Every data set, truth, fit and calibration is
+    Our table stands next to the published one, as text, JSON and LaTeX. Every data set, truth, fit and calibration is
     kept in the folder: run the same command again to resume.
 
     \b
@@ -201,6 +205,7 @@ def paper(
             variant=variant,
             workers=workers,
             progress=Bar(),
+            pool=None if dry_run else pool_here(),
         )
         content |= _announced(reproduction, dry_run, yes, as_json)
         if not dry_run:
@@ -223,6 +228,7 @@ def paper(
             seed=seed,
             workers=workers,
             progress=Bar(),
+            pool=None if dry_run else pool_here(),
         )
         content |= _announced(figures, dry_run, yes, as_json)
         if not dry_run:
@@ -238,13 +244,15 @@ def paper(
 
 
 def _announced(work: Reproduction | GuaranteeFigures, dry_run: bool, yes: bool, as_json: bool) -> dict[str, object]:
-    """Say what is pending and about how long it takes, and ask before long work; the same as plain data."""
+    """Say what is pending and about how long it takes here, and ask before long work; the same as plain data."""
     forecast = work.forecast()
     pending, tasks, seconds = len(work.pipeline.pending()), len(work.pipeline.tasks), sum(forecast.values())
     lines = [f"all of {tasks:,} tasks are finished"]
     if pending:
         lines = [f"{pending:,} of {tasks:,} tasks are pending, which takes about {duration_text(seconds)}:"]
         lines += table([(name, duration_text(each)) for name, each in forecast.items()], indent="  ")
+    if dry_run and pending and (pool := pool_here()) is not None:
+        lines.append(Crowd(places_of(pool), seconds * work.cores, 1, work.at_once).advice)
     click.echo("\n".join(lines), err=as_json or not dry_run)
     if dry_run:
         return {"pending": pending, "tasks": tasks, "seconds": forecast}

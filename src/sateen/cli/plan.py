@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="POSTERIOR.safetensors")
 @click.option("--width", type=float, metavar="W", help="As few runs as intervals of this mean width need.")
-@click.option("--budget", type=int, metavar="RUNS", help="The narrowest intervals for so many runs.")
+@click.option("--budget", type=int, metavar="RUNS", help="The narrowest intervals for this many runs.")
 @LEVEL
 @CONFIDENCE
 @MARGINAL
 @SEED
-@click.option("-o", "--output", "target", callback=written, metavar="PLAN.json", help="Keep it for `calibrate --plan`.")
+@click.option(
+    "-o", "--output", "target", callback=written, metavar="PLAN.json", help="Save the plan for `calibrate --plan`."
+)
 @NO_CODE
 @JSON
 def plan(file: str, seed: int, target: str | None, as_json: bool, **goal: Any) -> None:
@@ -49,7 +51,7 @@ def plan(file: str, seed: int, target: str | None, as_json: bool, **goal: Any) -
     show(
         as_json,
         lambda: {"file": file, "seed": seed, **content, "files": files},
-        lambda: [f"{file}, seed {seed}", str(planned), *files],
+        lambda: [f"{file}, seed {seed}", *str(planned).splitlines(), *files],
     )
 
 

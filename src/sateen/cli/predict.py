@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sateen.core.types import FloatArray
 
 _MOST_POINTS: Final = 10_000_000
-_SHOWN: Final = 40  # characters of a value that is no number
+_SHOWN: Final = 40  # characters of a value that is not a number
 _COLUMNS: Final = ("mean", "std", "lower", "upper")
 
 
@@ -34,13 +34,15 @@ def _each(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
 
 @click.command()
 @click.argument("file", metavar="FILE.safetensors")
-@click.option("--at", multiple=True, callback=_each, metavar="a=1,b=2", help="A point; repeatable.")
+@click.option("--at", multiple=True, callback=_each, metavar="a=1,b=2", help="A point to predict at; repeatable.")
 @click.option("--points", metavar="FILE.csv", help="The points of a table with a column for each parameter.")
 @click.option("--grid", type=click.IntRange(2), metavar="N", help="A grid of N values of each parameter.")
 @click.option("--level", type=float, metavar="L", help="The level of the intervals; by default 0.95.")
 @click.option("--extrapolate", is_flag=True, help="Allow points outside the space.")
-@click.option("--gradient", is_flag=True, help="Also the derivatives of the mean by each parameter.")
-@click.option("-o", "--output", "target", callback=written, metavar="FILE.csv", help="Write a table, not print it.")
+@click.option("--gradient", is_flag=True, help="Also print the derivatives of the mean by each parameter.")
+@click.option(
+    "-o", "--output", "target", callback=written, metavar="FILE.csv", help="Write a table instead of printing it."
+)
 @PLOT
 @NO_CODE
 @JSON
@@ -119,7 +121,7 @@ def _columns_in(file: str, space: st.Space) -> dict[str, array[float]] | list[di
         try:
             table = read_csv_table(stream)
             if missing := [name for name in space.names if name not in table.names]:
-                there = names_text(table.names) or "not there"
+                there = names_text(table.names) or "missing"
                 raise InputError(f"it has no column {missing[0]}; its columns are {there}")
             columns = {name: array("d") for name in table.names if name in known}
             for line, row in table.rows:
@@ -128,7 +130,7 @@ def _columns_in(file: str, space: st.Space) -> dict[str, array[float]] | list[di
                     if name in known:
                         columns[name].append(_number(text, name, line))
         except (UnicodeDecodeError, csv.Error, InputError) as error:
-            raise InputError(f"{file} is no table: {error}") from None
+            raise InputError(f"{file} is not a table: {error}") from None
     if others := [name for name in table.names if name not in known]:
         say(f"not read from {file}, for the space has no such parameter: {names_text(others)}")
     return columns or [{} for _ in range(count)]
@@ -138,7 +140,7 @@ def _number(text: str, name: str, line: int) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"{name} is {text[:_SHOWN]!r} in line {line}, which is no number") from None
+        raise InputError(f"{name} is {text[:_SHOWN]!r} in line {line}, which is not a number") from None
 
 
 def _table(prediction: st.Prediction, slopes: FloatArray | None) -> tuple[list[str], list[list[float]]]:

@@ -36,7 +36,7 @@ from sateen.learning.registry import LEARNERS, make_learner
 
 @click.command()
 @click.argument("file", metavar="STUDY.toml|MODEL")
-@shared.property_option("What a run is to satisfy.", several=True)
+@shared.property_option("The formula that a run should satisfy.", several=True)
 @shared.VARY
 @shared.AT
 @shared.CONST
@@ -46,15 +46,19 @@ from sateen.learning.registry import LEARNERS, make_learner
     type=click.Choice(["threshold", "width", "error", "optimum"]),
     default="threshold",
     show_default=True,
-    help="What the runs are for.",
+    help="The goal of the runs.",
 )
 @ABOVE
 @BELOW
-@click.option("--undecided", type=float, metavar="U", help="The share of the space that may stay undecided; 0.05.")
-@click.option("--width", type=float, metavar="W", help="The width of the intervals that is aimed at.")
-@click.option("--share", type=float, metavar="S", help="The share of the space with intervals so narrow; 0.95.")
-@click.option("--error", type=float, metavar="E", help="The mean standard deviation that is aimed at.")
-@click.option("--regret", type=float, metavar="R", help="The expected regret that is aimed at; 0.003.")
+@click.option(
+    "--undecided", type=float, metavar="U", help="The share of the space that may stay undecided; by default 0.05."
+)
+@click.option("--width", type=float, metavar="W", help="The target width of the intervals.")
+@click.option(
+    "--share", type=float, metavar="S", help="The share of the space with intervals this narrow; by default 0.95."
+)
+@click.option("--error", type=float, metavar="E", help="The target root-mean-square standard deviation.")
+@click.option("--regret", type=float, metavar="R", help="The target expected regret; by default 0.003.")
 @MINIMISE
 @WITHIN
 @WORST
@@ -68,6 +72,7 @@ from sateen.learning.registry import LEARNERS, make_learner
 @STORE
 @FOLDER
 @WORKERS
+@shared.on_option
 @shared.PLOT
 @shared.NO_CODE
 @shared.JSON
@@ -98,8 +103,9 @@ def refine(
     """Run the MODEL in a file where it teaches most about a goal, in rounds that choose points and numbers of runs,
     until the goal is reached or the budget is spent; and write the posterior to a file.
 
-    With --store, what was stopped goes on when the same is run again. A STUDY with a table [decide] is run as far as it
-    is not, and its rounds are shown. The points are chosen by what was seen, so `calibrate` refuses the observations.
+    With --store, a run that was stopped resumes when the same command is run again. A STUDY with a table [decide] is
+    run first, if it is not complete, and its rounds are shown. The points depend on earlier results, so `calibrate`
+    refuses the observations.
 
     \b
     sateen refine examples/sir.sateen -p "(I > 0) U[100, 120] (I == 0)" --vary beta=0.005:0.3 \\
@@ -136,6 +142,7 @@ def refine(
                     learner=made,
                     store=store,
                     workers=workers,
+                    executor=shared.pool_here(),
                     progress=Bar(),
                     max_events=max_events,
                 )

@@ -14,7 +14,9 @@ from sateen.core.code import refuse_code, watching_code
 
 @click.command()
 @click.argument("folder", metavar="RESULT")
-@click.option("-o", "--output", "file", metavar="FILE.html", help="Where to; by default report.html in the result.")
+@click.option(
+    "-o", "--output", "file", metavar="FILE.html", help="The file to write; by default report.html in the result."
+)
 @click.option("--figures", "pictures", metavar="FOLDER", help="Also write the figures, each to a file of this folder.")
 @click.option(
     "--suffix",

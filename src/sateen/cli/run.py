@@ -4,59 +4,122 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 import sateen as st
-from sateen.cli.options import COUNT, JSON
+from sateen.cli.options import COUNT, JSON, on_option, pool_here
 from sateen.cli.output import say, show, table
 from sateen.cli.progress import Bar
 from sateen.cli.sources import load_study
-from sateen.core.text import duration_text
+from sateen.core.text import duration_text, plural
+from sateen.pools.forecast import Crowd, places_of
+from sateen.study.label_tasks import AS_PLANNED
 
 if TYPE_CHECKING:
-    from sateen.study.result import PropertyResult
+    from sateen.study.parts import PartResult
     from sateen.study.stages import Forecast
 
-_HEADER: Final = ("learner", "RMSE", "accuracy", "Wilson", "width", "log score")
+
+def _part(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    """The numbers in I/N."""
+    if text is None:
+        return None
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise click.BadParameter(
+            f"{text!r} is not a part: write I/N with 1 <= I <= N, such as 3/40, the third of forty"
+        )
+    return int(number), int(parts)
 
 
 @click.command()
 @click.argument("file", metavar="STUDY.toml")
-@click.option("-o", "--output", "folder", metavar="FOLDER", help="Where to; by default NAME-result beside the study.")
 @click.option(
-    "--workers", type=COUNT, metavar="N", help="Processes that simulate; by default all processors, one for a callable."
+    "-o",
+    "--output",
+    "folder",
+    metavar="FOLDER",
+    help="The folder of the result; by default NAME-result next to the study.",
 )
+@click.option(
+    "--workers",
+    type=COUNT,
+    metavar="N",
+    help="The number of processes that simulate; by default all processors, one for a callable.",
+)
+@click.option(
+    "--part", callback=_part, metavar="I/N", help="Only the I-th of N parts of the runs, to be joined by sateen merge."
+)
+@on_option
 @click.option("--dry-run", is_flag=True, help="Only say what is pending, and how many runs that takes; makes no runs.")
 @click.option("--no-code", "code", is_flag=True, help="Refuse to run code of yours: a callable, a learner of your own.")
 @JSON
-def run(file: str, folder: str | None, workers: int | None, dry_run: bool, code: bool, as_json: bool) -> None:
+def run(
+    file: str,
+    folder: str | None,
+    workers: int | None,
+    part: tuple[int, int] | None,
+    dry_run: bool,
+    code: bool,
+    as_json: bool,
+) -> None:
     """Run the study in a file: simulate the model, learn with each learner, calibrate, score and report. The folder has
     the answer: report.html to look at, result.json, provenance.json and every stage.
 
-    A run that was stopped continues when the same is run again; when the study has changed, only what depends on the
-    change is recomputed. Python code that the study names, a callable or a learner of your own, is run once the whole
-    study is checked, and named on stderr first; --dry-run runs none.
+    A run that was stopped resumes when the same command is run again; when the study has changed, only what depends on
+    the change is recomputed. Python code that the study names, a callable or a learner of your own, is run once the
+    whole study is checked, and named on stderr first; --dry-run runs none.
+
+    With --part 3/40 only the third of forty disjoint parts of the simulations is made, those that need no fit, by
+    default into NAME-part-03-of-40. So the jobs of an array share the work without a network between them: `sateen
+    merge` joins their folders, and `sateen run` continues there, with the same result. A part is made on this machine,
+    even if the study or SATEEN_ON names a cluster.
 
     \b
     sateen run examples/sir.toml
     sateen run examples/sir.toml --dry-run -o /tmp/sir
+    sateen run examples/sir.toml --part 3/40
+    sateen run examples/sir.toml --on local:2
     """
-    study = load_study(file)
+    on_line = click.get_current_context().get_parameter_source("on") is ParameterSource.COMMANDLINE
+    if part is not None and on_line:
+        raise click.UsageError(
+            "--part makes a part on this machine, and --on sends work to others: leave out one of them"
+        )
+    study = load_study(file, folder)
     if dry_run:
-        _show_forecast(study, study.forecast(folder), workers, as_json)
+        _show_forecast(study, study.forecast(folder, part=part), workers, part is None, as_json)
         return
     try:
-        result = study.run(folder, workers=workers, progress=Bar(), code=not code)
+        if part is not None:
+            _show_part(file, study.run_part(part, folder, workers=workers, progress=Bar(), code=not code), as_json)
+            return
+        result = study.run(folder, workers=workers, executor=pool_here(study.on), progress=Bar(), code=not code)
     except KeyboardInterrupt as stop:
         say(f"{stop}")
         raise
     show(as_json, lambda: {"file": file, **_content(result)}, lambda: _lines(result))
 
 
+def _show_part(file: str, done: PartResult, as_json: bool) -> None:
+    number, parts = done.part
+
+    def lines() -> Iterator[str]:
+        runs = ", ".join(f"{many:,} of {stage}" for stage, many in done.runs.items())
+        yield f"{done.study}: part {number}/{parts} is in {done.folder}: {runs}; {done.made:,} runs made now"
+        yield f"after the merge: {', '.join(done.waiting)}"
+
+    about = {"study": done.study, "part": [number, parts], "folder": str(done.folder), "runs": dict(done.runs)}
+    show(as_json, lambda: {"file": file, **about, "made": done.made, "waiting": list(done.waiting)}, lines)
+
+
 def _lines(result: st.Result) -> Iterator[str]:
-    """The answer in words: what the run did; for each property the verdict and the scores; the report."""
+    """The answer in words: what the run did; for each property the verdict, the cost and the scores; the report."""
+    from sateen.study.score_table import score_table
+
     stages: dict[str, list[str]] = {"computed": []}
     for stage, state in result.stages.items():
         stages.setdefault(state, []).append(stage.split()[0])
@@ -64,27 +127,24 @@ def _lines(result: st.Result) -> Iterator[str]:
     yield "; ".join([f"{result.name}, seed {result.seed}", *done])
     for answer in result.properties.values():
         yield ""
-        yield answer.verdict
+        yield from answer.verdict.splitlines()
         if answer.error_bound is not None:
             yield f"{answer.error_bound}."
         for learner, posterior in answer.posteriors.items():
             if not posterior.record.converged:
                 yield f"{learner}: {posterior.record.verdict}"
+        if answer.budget is not None:
+            yield f"{answer.budget['sentence']}"
+            yield f"the same anywhere: {answer.budget['repeat']}"
+        if answer.plan is not None:
+            yield f"the plan: {answer.plan}"
         if answer.scores and answer.test is not None:
-            runs = f"{int(answer.test.trials.sum()):,} fresh runs at {len(answer.test):,} points"
-            yield f"scored against {runs}, intervals at 95 % or as guaranteed:"
-            yield from table([_HEADER, *_rows(answer)], str.rjust, indent="  ")
+            level = next(iter(answer.predictions.values())).level
+            caption, rows = score_table(answer.scored(), answer.test, level)
+            yield f"{caption}:"
+            yield from table(rows, str.rjust, indent="  ")
     yield ""
     yield str(result.folder / "report.html")
-
-
-def _rows(answer: PropertyResult) -> Iterator[tuple[str, ...]]:
-    scores = dict(answer.scores)
-    if answer.guarantee is not None and answer.guarantee_score is not None:
-        scores[f"{answer.guaranteed}, {answer.guarantee.method}"] = answer.guarantee_score
-    for name, score in scores.items():
-        shares = (f"{100 * share:.1f} %" for share in (score.accuracy, score.wilson_accuracy))
-        yield (name, f"{score.rmse:.4f}", *shares, f"{score.uncertainty:.4f}", f"{score.log_score:.4f}")
 
 
 def _content(result: st.Result) -> dict[str, object]:
@@ -98,18 +158,37 @@ def _content(result: st.Result) -> dict[str, object]:
     return {**files, **made, **result.content, "properties": properties}
 
 
-def _show_forecast(study: st.Study, forecast: Forecast, workers: int | None, as_json: bool) -> None:
+def _show_forecast(
+    study: st.Study, forecast: Forecast, workers: int | None, may_be_elsewhere: bool, as_json: bool
+) -> None:
     steps = [(step.stage, step.state, step.about) for step in forecast.steps]
-    seconds = None if math.isnan(forecast.seconds) else forecast.seconds / (workers or 1)
+    pool = pool_here(study.on) if may_be_elsewhere else None
+    alone = None if math.isnan(forecast.seconds) else forecast.seconds
+    crew = None if pool is None else Crowd(places_of(pool), alone, forecast.runs)
+    seconds = None if alone is None else alone / (workers or 1) if crew is None else crew.seconds
 
     def lines() -> Iterator[str]:
         yield f"{study.name}, seed {study.seed}, into {forecast.folder}:"
         yield from table(steps, indent="  ")
         many = f"{workers} workers" if workers and workers > 1 else "one worker"
-        about = "" if seconds is None else f", about {duration_text(seconds)} by {many}; learning comes on top"
-        yield f"{forecast.runs:,} runs to make{about}" if forecast.runs else "nothing is left to simulate"
+        if crew is not None:
+            many = f"the {plural(crew.places, 'worker')} there are"
+        rest = "; learning comes on top" if any(stage.startswith("learn ") for stage, _, _ in steps) else ""
+        about = "" if seconds is None else f", about {duration_text(seconds)} by {many}{rest}"
+        planned = any(state == "pending" and text == AS_PLANNED for _, state, text in steps)
+        nothing = "the runs of the calibration are planned later" if planned else "nothing is left to simulate"
+        yield f"{forecast.runs:,} runs to make{about}" if forecast.runs else nothing
+        if crew is not None:
+            yield crew.advice
         for stage, long in forecast.learning.items():
             yield f"{stage}: about {duration_text(long)}"
 
-    about = {"study": study.name, "folder": str(forecast.folder), "runs": forecast.runs, "seconds": seconds}
+    about: dict[str, object] = {
+        "study": study.name,
+        "folder": str(forecast.folder),
+        "runs": forecast.runs,
+        "seconds": seconds,
+    }
+    if crew is not None:
+        about |= {"workers": crew.places, "useful_workers": crew.useful}
     show(as_json, lambda: {**about, "stages": {stage: state for stage, state, _ in steps}}, lines)

@@ -20,11 +20,26 @@ _HEADER: Final = ("parameter", "first order", "total", "elasticity")
 @click.command()
 @click.argument("file", metavar="STUDY.toml|POSTERIOR.safetensors")
 @click.option("--level", type=float, default=0.95, show_default=True, metavar="L", help="The level of the intervals.")
-@click.option("--points", type=shared.COUNT, default=4096, show_default=True, metavar="N", help="Points of a design.")
-@click.option("--draws", type=shared.COUNT, default=64, show_default=True, metavar="N", help="Functions drawn.")
+@click.option(
+    "--points",
+    type=shared.COUNT,
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="The number of points of a design.",
+)
+@click.option(
+    "--draws",
+    type=shared.COUNT,
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="The number of functions drawn from the posterior.",
+)
 @shared.SEED
 @FOLDER
 @WORKERS
+@shared.on_option
 @shared.PLOT
 @shared.NO_CODE
 @shared.JSON
@@ -45,7 +60,7 @@ def sensitivity(
     """Say which parameters matter to the posterior in a file: of the variance of the probability over the space, the
     share that each explains alone (first order) and takes part in (total), and its elasticity; with intervals.
 
-    A STUDY with a table [decide] is run first, as far as it is not, and what it found is shown.
+    A STUDY with a table [decide] is run first, if it is not complete, and what it found is shown.
 
     \b
     sateen sensitivity sir.safetensors

@@ -7,6 +7,7 @@ stands before its last colon, ends in .props, .csl or .pctl.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -21,19 +22,29 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 import sateen as st
+from sateen.cli.options import given_scale
 from sateen.cli.output import say, warn
-from sateen.core.errors import FormulaError, InputError, Interrupted, ModelError, ModelWarning, SateenError, nearest
+from sateen.core.errors import (
+    FormulaError,
+    InputError,
+    Interrupted,
+    ModelError,
+    ModelWarning,
+    SateenError,
+    SateenWarning,
+    nearest,
+)
 from sateen.core.reading import opened, read_text
 
 if TYPE_CHECKING:
     from sateen.core.posterior import FullPosterior
     from sateen.language.prism_types import Scope
-    from sateen.logic.csl import Properties, Property
+    from sateen.logic.properties import Properties, Property
 
 PROPERTY_SUFFIXES: Final = (".props", ".csl", ".pctl")
 _MOST_BYTES: Final = 1_000_000  # of a file of properties
 _QUESTION: Final = re.compile(
-    r"\s*(?:[A-Z]\w*\s*(?:\{[^}]*\})?\s*=\s*\?|P\s*[<>]=?[^\[\]]*)\s*\["
+    r"\s*(?:filter\s*\(|(?:[A-Z]\w*\s*(?:\{[^}]*\})?\s*=\s*\?|[PR]\s*(?:\{[^}]*\})?\s*[<>]=?[^\[\]]*)\s*\[)"
 )  # no formula begins so
 
 _Error = TypeVar("_Error", FormulaError, ModelError)
@@ -55,9 +66,10 @@ def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({}))
 
     with quiet_warnings():
         if not _is_prism(file):
-            model = st.Model.load(file)
+            model = st.Model.load(file, scale=given_scale())
             source = Source(file, model, _scope(model), constants)
         else:
+            _refuse_scale(file)
             declared = _declared(file)
             given = {name: value for name, value in constants.items() if name in declared}
             try:
@@ -71,20 +83,37 @@ def load_model(file: str, constants: Mapping[str, float] = MappingProxyType({}))
     return source
 
 
-def load_study(file: str) -> st.Study:
-    """The study in a file, with the warnings about its model on stderr."""
+def load_study(file: str, folder: str | None = None) -> st.Study:
+    """The study in a file, with the warnings about its model on stderr, unless its result is of this very model."""
+    _refuse_scale(file)
     with quiet_warnings():
         study = st.Study.load(file)
-    for doubt in getattr(study.model, "warnings", ()):
-        warn(doubt)
+    doubts = getattr(study.model, "warnings", ())
+    if doubts and not _has_result(study, study.folder if folder is None else Path(folder)):
+        for doubt in doubts:
+            warn(doubt)
     return study
 
 
+def _has_result(study: st.Study, folder: Path) -> bool:
+    """Whether a result of the study's model is in the folder."""
+    try:
+        content = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        return bool(content["question"]["model"] == str(study.model))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _refuse_scale(file: str) -> None:
+    if given_scale() is not None:
+        raise click.UsageError(f"--scale is for models in SBML or Antimony, and {file} is neither")
+
+
 @contextmanager
-def quiet_warnings() -> Iterator[None]:
+def quiet_warnings(kind: type[SateenWarning] = ModelWarning) -> Iterator[None]:
     """Python's warnings about a model are left out; the model keeps them, to be printed once it is read."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)
+        warnings.simplefilter("ignore", kind)
         yield
 
 
@@ -98,17 +127,27 @@ def load_posterior(file: str) -> FullPosterior:
 
 def load_learned(file: str) -> FullPosterior | st.Guarantee:
     """The posterior or the guarantee in a file."""
+    _refuse_scale(file)
     with reading(file):
         loaded: FullPosterior | st.Guarantee | st.Observations = st.load(file)
-    if isinstance(loaded, st.Observations):
+    if isinstance(loaded, st.Observations | st.Truth):
         raise InputError(f"{file} holds observations; `sateen learn` learns from them")
     return loaded
 
 
 def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Observations:
     """The observations in a file that `save` or `to_csv` wrote, or in a table of another program with its space."""
+    labels = load_labels(file, space)
+    if isinstance(labels, st.Truth):
+        raise InputError(f"{file} holds computed probabilities; learners learn from runs")
+    return labels
+
+
+def load_labels(file: str, space: Mapping[str, st.Range | float] = MappingProxyType({})) -> st.Observations | st.Truth:
+    """The observations in a file, or the truth that `sateen calibrate --exact --observations` kept."""
     from sateen.model.readers import READERS
 
+    _refuse_scale(file)
     suffix = Path(file).suffix.lower()
     if suffix in READERS.builtin and suffix != ".txt":  # which may be either
         raise click.UsageError(f"{file} is a model; say what to observe, with -p FORMULA and --vary beta=0.005:0.3")
@@ -125,7 +164,7 @@ def load_observations(file: str, space: Mapping[str, st.Range | float]) -> st.Ob
         if space:
             raise click.UsageError(f"--space: {file} has its own space")
         loaded = st.load(file)
-    if not isinstance(loaded, st.Observations):
+    if not isinstance(loaded, st.Observations | st.Truth):
         raise InputError(f"{file} is what was learned already; `sateen predict` and `sateen inspect` read it")
     return loaded
 
@@ -155,7 +194,7 @@ def _write_observations(observations: st.Observations, file: str) -> None:
 def question_of(training: st.Observations, remedy: str) -> tuple[st.Model, st.Formula]:
     """The model and the formula that a training observed, if its observations have all of them."""
     text, asked, end = (training.provenance.get(key) for key in ("model", "formula", "end"))
-    why = "its observations do not tell the model"
+    why = "its observations do not name the model"
     if isinstance(text, str):
         why = f"it was a {text}" if text.startswith("black box") else "its model cannot be read back from its text"
     if isinstance(text, str) and isinstance(asked, str):
@@ -192,15 +231,33 @@ def text_in(file: str) -> str:
         return read_text(file, _MOST_BYTES)
 
 
-def read_property(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property:
-    """The property that -p gives, about a model whose parameters and constants have these values."""
-    from sateen.logic.csl import Property
+def read_property(source: Source, values: Mapping[str, float], text: str, end: float | None) -> Property[st.Formula]:
+    """The formula that -p gives, about a model whose parameters and constants have these values."""
+    from sateen.logic.properties import Property
+
+    asked = read_question(source, values, text, end)
+    if isinstance(asked.formula, st.Reward):
+        which = asked.name or text
+        remedy = "`sateen check` estimates and computes it, and so do st.estimate and st.exact"
+        raise InputError(f"{which} asks for an expected reward, and a formula is needed here", remedy=remedy)
+    return Property(asked.name, asked.formula, asked.comparison, asked.bound)
+
+
+def read_question(
+    source: Source, values: Mapping[str, float], text: str, end: float | None
+) -> Property[st.Formula | st.Reward]:
+    """The formula or the reward that -p gives, about a model whose parameters and constants have these values."""
+    from sateen.logic.properties import Property
 
     file, name = _named(text)
     if file or _QUESTION.match(text):
         properties, order = properties_in(source, file, text)
         chosen = _chosen(properties, order, file or "-p", name)
-        formula = chosen.formula if end is None else st.Formula(chosen.formula.root, end)
+        formula: st.Formula | st.Reward = chosen.formula
+        if end is not None and isinstance(formula, st.Reward):
+            raise InputError("--end says how a formula is read, and this is a reward", remedy="leave it out")
+        if end is not None and isinstance(formula, st.Formula):
+            formula = st.Formula(formula.root, end)
         return Property(f"{file}:{chosen.name}" if file else "", formula, chosen.comparison, chosen.bound)
     check_constants(source, [name for name in source.constants if re.search(rf"\b{re.escape(name)}\b", text)])
     constants = {each.name: values[each.name] for each in source.model.constants if math.isfinite(values[each.name])}
@@ -216,7 +273,8 @@ def properties_in(source: Source, file: str, text: str = "") -> tuple[Properties
         text = text_in(file)
     check_constants(source, [*_constants_in(text), *source.scope.open, *source.scope.values], file)
     try:
-        properties = read_properties(text, source, constants=source.constants)
+        with quiet_warnings(SateenWarning):  # of properties that are not asked for
+            properties = read_properties(text, source, constants=source.constants)
         order = [item.name for item in items(text) if item.kind == "property"]
     except FormulaError as error:
         raise _in_file(error, file) from None
@@ -235,7 +293,7 @@ def check_constants(source: Source, known: list[str], file: str = "") -> None:
     if file:
         places[file] = _open(_constants_in(text_in(file)))
     hint = nearest(name, [each for names in places.values() for each in names])
-    lines = [f"--const {name}: nothing leaves a constant {name} open" + (f"; {hint}" if hint else "")]
+    lines = [f"--const {name}: no constant {name} is left open" + (f"; {hint}" if hint else "")]
     lines += [f"  {place} leaves open: {', '.join(names) or 'none'}" for place, names in places.items()]
     if name in (parameter.name for parameter in source.model.parameters):
         lines.append(f"  {name} is a parameter of {source.file}: give it with --at {name}=...")
@@ -252,7 +310,7 @@ def _named(text: str) -> tuple[str, str]:
     return "", ""
 
 
-def _chosen(properties: Properties, order: list[str], file: str, name: str) -> Property:
+def _chosen(properties: Properties, order: list[str], file: str, name: str) -> Property[Any]:
     if not order:
         raise InputError(f"{file} has no property")
     if not name and len(order) > 1:
@@ -325,7 +383,7 @@ def _scope(model: st.Model) -> Scope:
     from sateen.language.prism_types import Scope, Typed
 
     whole = {variable.name for variable in model.variables if variable.whole}
-    names = {name: Typed.name(name, "int" if name in whole else "double") for name in model.names}
+    names = {name: Typed.name(name, "int" if name in whole else "double") for name in model.readable}
     values: dict[str, float] = {}
     for constant in model.constants:
         if all(name in values for name in constant.value.names):

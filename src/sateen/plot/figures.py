@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from sateen.core.ensemble import Ensemble
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.path import Path, Verdict
@@ -28,6 +29,7 @@ from sateen.core.proportions import wilson
 from sateen.core.text import values_text
 from sateen.plot.style import (
     COLOURS,
+    EDGE,
     FAINT,
     FONT_SIZE,
     LEGEND,
@@ -38,6 +40,7 @@ from sateen.plot.style import (
     label_plane,
     new_axes,
     new_figure,
+    short_ticks,
     title_panel,
 )
 
@@ -49,7 +52,7 @@ _HOLDS: Final = COLOURS[0]
 _UNKNOWN: Final = "#8C8C8C"
 
 _MONOSPACE_WIDTH: Final = 0.64  # of a character, in font sizes: 0.60 in print, up to 0.64 on a grid of pixels
-_LABEL_LENGTH: Final = 56  # characters of a formula beside its lane, the indentation not counted
+_LABEL_LENGTH: Final = 56  # characters of a formula next to its lane, the indentation not counted
 _INDENTATION: Final = 2  # characters for each step into the formula
 _LANE_INCHES: Final = 0.3  # of height for each lane
 
@@ -62,7 +65,7 @@ def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None
     """The species of a path as steps over time, up to its end; all of them, or the ones named.
 
     A species has the same colour whichever others are drawn, so paths of one model may share an Axes. The legend
-    stands beside the data, in the order in which the lines end.
+    stands next to the data, in the order in which the lines end.
     """
     chosen = path.species if species is None else (species,) if isinstance(species, str) else tuple(species)
     columns = [path.column(name) for name in chosen]
@@ -84,11 +87,42 @@ def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None
     return axes
 
 
-def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None) -> Axes:
+def ensemble(
+    runs: Ensemble,
+    ax: Axes | None = None,
+    species: str | Sequence[str] | None = None,
+    level: float = 0.9,
+    shown: int = 3,
+) -> Axes:
+    """The mean of each species over time, a band that holds a share `level` of the runs, and some runs as thin lines.
+
+    Where the state of a run is unknown, mean and band end. Colours are those of `path`.
+    """
+    chosen = runs.species if species is None else (species,) if isinstance(species, str) else tuple(species)
+    columns = [runs.column(name) for name in chosen]
+    axes = new_axes(6.4, 3.4) if ax is None else ax
+    below, above = runs.quantiles([(1 - level) / 2, (1 + level) / 2])
+    for name, column in zip(chosen, columns, strict=True):
+        rank = runs.species.index(name)
+        colour, stroke = COLOURS[rank % len(COLOURS)], _STROKES[rank // len(COLOURS) % len(_STROKES)]
+        axes.fill_between(runs.times, below[:, rank], above[:, rank], color=colour, alpha=0.18, linewidth=0)
+        for line in axes.plot(runs.times, column[:shown].T, color=colour, linewidth=0.5, alpha=0.7):
+            line.set_label("_child")  # none in the legend
+        (line,) = axes.plot(runs.times, runs.mean[:, rank], color=colour, linestyle=stroke, linewidth=1.6)
+        line.set_label(name)
+        line.set_marker("" if len(runs.times) > 1 else "o")  # at one time only there is no line
+    dress(axes, x="time", y="count" if all(column.dtype.kind in "iu" for column in columns) else "value", grid="y")
+    axes.margins(x=0 if len(runs.times) > 1 else None)
+    _legend_beside(axes)
+    return axes
+
+
+def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None, verdict: Verdict | None = None) -> Axes:
     """When each subformula holds: a lane for each row `(label, depth, true_intervals, unknown_intervals)`.
 
     A bar where it holds, hatched grey where that is unknown, a thin line where it does not hold; a diamond is a single
-    instant. Intervals are `(start, stop)` pairs, of which the part in [0, end] is drawn.
+    instant. Intervals are `(start, stop)` pairs, of which the part in [0, end] is drawn. A `verdict` is marked at time
+    0 of the first lane, from where the whole formula is read.
     """
     lanes = [(_elided(label), depth, _within(true, end), _within(unknown, end)) for label, depth, true, unknown in rows]
     labels = [" " * (_INDENTATION * depth) + label for label, depth, _, _ in lanes]
@@ -104,7 +138,8 @@ def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None) -> Axe
     axes.set_xlim(0, end) if end > 0 else axes.set_xlim(-0.5, 0.5)
     axes.set_ylim(max(len(lanes), 1) - 0.5, -0.5)  # the formula itself on top
     _label_lanes(axes, labels)
-    _legend_above(axes, [true for _, _, true, _ in lanes], [unknown for _, _, _, unknown in lanes])
+    mark = None if verdict is None else _verdict(axes, verdict)
+    _legend_above(axes, [true for _, _, true, _ in lanes], [unknown for _, _, _, unknown in lanes], mark)
     return axes
 
 
@@ -132,12 +167,15 @@ def observations(obs: Observations, ax: Axes | None = None) -> Axes:
         dress(axes, y="frequency", grid="y")
     else:
         label_plane(axes, obs.space)
-        edges = np.where(open_ended, COLOURS[1], "none").tolist()
-        dots = axes.scatter(x, seen.theta[:, 1], c=middle, vmin=0, vmax=1, cmap="cividis", s=18, edgecolors=edges)
+        edges = np.where(open_ended, COLOURS[1], EDGE).tolist()
+        rims = np.where(open_ended, 1.5, 0.4).tolist()
+        look = {"vmin": 0, "vmax": 1, "cmap": "cividis", "s": 18, "edgecolors": edges, "linewidths": rims}
+        dots = axes.scatter(x, seen.theta[:, 1], c=middle, **look)
         colour_bar(axes.figure, dots, axes, "frequency")
         drawn.append(dots)
     for artist in drawn:
         artist.set_rasterized(len(seen) > POINTS_DRAWN_AS_LINES)
+    short_ticks(axes)
     return axes
 
 
@@ -209,7 +247,15 @@ def _width(labels: list[str]) -> float:
     return max(map(len, labels), default=0) * _MONOSPACE_WIDTH * FONT_SIZE
 
 
-def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]]) -> None:
+def _verdict(axes: Axes, verdict: Verdict) -> Line2D:
+    """A mark at time 0 of the first lane."""
+    colour = {Verdict.TRUE: COLOURS[2], Verdict.FALSE: COLOURS[1], Verdict.UNKNOWN: _UNKNOWN}[verdict]
+    (mark,) = axes.plot([0], [0], "o", color=colour, markersize=9.0, markeredgecolor="white", clip_on=False, zorder=4)
+    mark.set(label=f"{verdict} at time 0", linestyle="")
+    return mark
+
+
+def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]], mark: Line2D | None) -> None:
     """What the marks mean, above the lanes; only the marks that are there."""
     instant = any(start == stop for spans in true + unknown for start, stop in spans)
     handles: list[Artist] = [Patch(color=_HOLDS, label="holds")]
@@ -217,6 +263,7 @@ def _legend_above(axes: Axes, true: list[list[Span]], unknown: list[list[Span]])
         handles.append(Patch(facecolor="#F2F2F2", edgecolor=_UNKNOWN, hatch="/////", label="unknown"))
     if instant:
         handles.append(Line2D([], [], color=_HOLDS, linestyle="", marker="D", markersize=6, label="a single instant"))
+    handles += [] if mark is None else [mark]
     corner, columns = (1.0, 1.0), len(handles)
     axes.legend(handles=handles, loc="lower right", bbox_to_anchor=corner, ncols=columns, borderaxespad=0.2, **LEGEND)
 
@@ -251,7 +298,7 @@ def path_with_explanation(path: Path, explained: Explained) -> Figure:
     figure = new_figure(7.2, 0.9 + sum(heights))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     path.plot(ax=upper)
-    explanation([("", 0, holds, unknown) for _, _, holds, unknown in lanes], explained.end, ax=lower)
+    explanation([("", 0, holds, unknown) for _, _, holds, unknown in lanes], explained.end, lower, explained.verdict)
     for height, label in enumerate(labels):
         place = (0, height - 0.27)
         text = lower.annotate(label, place, (2, 1), textcoords="offset points", va="bottom", family="monospace")

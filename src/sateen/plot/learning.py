@@ -23,10 +23,11 @@ from sateen.core.posterior import FullPosterior
 from sateen.core.prediction import Prediction
 from sateen.core.record import Record
 from sateen.core.space import Points, Space
-from sateen.core.text import duration_text, percent
-from sateen.core.types import FloatArray
+from sateen.core.text import duration_text, percent, plural
+from sateen.core.types import FloatArray, IntArray
 from sateen.plot.style import (
     COLOURS,
+    EDGE,
     FAINT,
     FONT_SIZE,
     LEGEND,
@@ -55,21 +56,22 @@ _SLICES_IN_A_ROW: Final = 4
 _COLOURS_OF_MEANS: Final = "cividis"
 _COLOURS_OF_WIDTHS: Final = "magma"
 _COLOURS_OF_ERRORS: Final = "PuOr"
+_PALE, _DEEP = "#FEFEFE", "#010101"  # on a map, which no theme changes, lines are not the theme's white and black
 _RIM: Final = 0.07  # of a map, where contours bear no numbers
 _SETTLED: Final = 0.1  # of the steps are left out when the picture of a fit is scaled, if they would hide the others
 _DWARFS: Final = 5.0  # times the height of all the others is too high
 
 
 def prediction(prediction: Prediction, ax: Axes | None = None) -> Axes:
-    """The mean and the intervals over one parameter, with their claim; over two, the mean as colours.
+    """The mean and the intervals over one parameter, with their claim; over two, the mean as colours; over more, ranks.
 
     A grid over two parameters has contours too; other points are dots. Where few points are given over one parameter
     they stand alone, with no line between them.
     """
     dimension = len(prediction.points.space)
-    axes = new_axes(6.4, 3.8 if dimension == 1 else 4.8) if ax is None else ax
-    if dimension == 1:
-        _curve(axes, prediction)
+    axes = new_axes(6.4, 4.8 if dimension == 2 else 3.8) if ax is None else ax
+    if dimension != 2:
+        (_curve if dimension == 1 else _ranking)(axes, prediction)
         mean, interval = ("Dot", "Bar") if len(prediction) <= _FEW else ("Line", "Band")
         caption(axes, f"{mean}: mean. {interval}: {prediction.claim}.")
     else:
@@ -105,7 +107,7 @@ def learned(
     """A whole posterior: what was learned over its space, and how surely.
 
     Over one parameter the mean and the 95 % interval among the frequencies of `observations`, by default those of the
-    training; over two the mean, and beside it the width of the interval and where the observations are; over more a
+    training; over two the mean, and next to it the width of the interval and where the observations are; over more a
     slice through the middle of the space for each parameter that matters, the most important first. `truth` has the
     probability at each of the observations' points, and is drawn over one or two parameters.
     """
@@ -113,7 +115,7 @@ def learned(
     if not space.names:
         raise InputError(f"no parameter varies in {space!r}, so there is nothing to draw")
     if len(space) > 2 and (observations is not None or truth is not None):
-        raise InputError(f"observations and truth are drawn over one or two parameters, and here vary {len(space)}")
+        raise InputError(f"observations and truth are drawn over one or two parameters, and here {len(space)} vary")
     seen = posterior.training.observations if observations is None else observations
     if seen.space.names != space.names:
         raise InputError(f"these observations are in {seen.space!r}, and the posterior in {space!r}; give others")
@@ -129,7 +131,20 @@ def _curve(axes: Axes, predicted: Prediction) -> None:
     """Mean and interval over the only parameter; few points stand alone."""
     ((name, range_),) = predicted.points.space.ranges.items()
     order = np.argsort(predicted.points.theta[:, 0], kind="stable")
-    x = predicted.points.theta[order, 0]
+    _intervals(axes, predicted, order, predicted.points.theta[order, 0])
+    label_axis(axes, "x", name, range_)
+    short_ticks(axes)
+
+
+def _ranking(axes: Axes, predicted: Prediction) -> None:
+    """Mean and interval at points over many parameters, in the order of the means."""
+    order = np.argsort(predicted.mean, kind="stable")
+    _intervals(axes, predicted, order, np.arange(1.0, len(order) + 1))
+    dress(axes, x=f"the {len(order):,} points, in the order of their means")
+
+
+def _intervals(axes: Axes, predicted: Prediction, order: IntArray, x: FloatArray) -> None:
+    """Mean and interval of the rows in this order, at these places."""
     mean, lower, upper = (column[order] for column in (predicted.mean, predicted.lower, predicted.upper))
     label = f"{percent(predicted.level)} interval"
     dress(axes)
@@ -141,7 +156,6 @@ def _curve(axes: Axes, predicted: Prediction) -> None:
         axes.plot(x, mean, color=_MEAN, linewidth=1.6, label="mean")
         axes.margins(x=0)
     _probabilities(axes)
-    label_axis(axes, "x", name, range_)
 
 
 def _probabilities(axes: Axes) -> None:
@@ -176,8 +190,11 @@ def _curve_with_observations(posterior: FullPosterior, seen: Observations, truth
 
 def _title(figure: Figure, posterior: FullPosterior, rest: str = "") -> None:
     """What was asked, and who learned it."""
-    formula = str(posterior.training.observations.provenance.get("formula") or "")
-    words = fill(f"{formula or 'probability'}, by {posterior.kind}{rest}", int(13.5 * figure.get_figwidth()))
+    seen = posterior.training.observations
+    formula, runs = str(seen.provenance.get("formula") or ""), plural(int(seen.trials.sum()), "run")
+    words = fill(
+        f"{formula or 'probability'}, by {posterior.kind} from {runs}{rest}", int(13.5 * figure.get_figwidth())
+    )
     figure.suptitle(words, x=0.01, ha="left", fontsize=FONT_SIZE, parse_math=False)
 
 
@@ -194,7 +211,8 @@ def _map(axes: Axes, points: Points, values: FloatArray, label: str, colours: st
     else:
         x, y = points.theta.T
         many = len(points) > POINTS_DRAWN_AS_LINES
-        shape = axes.scatter(x, y, c=values, s=18, rasterized=many, cmap=colours, vmin=0, vmax=top)
+        shape = axes.scatter(x, y, c=values, s=18, cmap=colours, vmin=0, vmax=top, edgecolors=EDGE, linewidths=0.4)
+        shape.set_rasterized(many)
     short_ticks(axes)
     colour_bar(axes.figure, shape, axes, label)
 
@@ -206,7 +224,7 @@ def _contours(axes: Axes, across: FloatArray, up: FloatArray, table: FloatArray,
     levels = ticks[(table.min() < ticks) & (ticks < table.max())]
     if not levels.size:
         return
-    shades = ["white" if level < 0.5 * top else "black" for level in levels]  # the colours begin dark and end pale
+    shades = [_PALE if level < 0.5 * top else _DEEP for level in levels]  # the colours begin dark and end pale
     drawn = axes.contour(across, up, table, levels=levels, colors=shades, linewidths=0.8)
     # A number on the rim would stand on the title or on an axis, so only those within are kept.
     tried = axes.clabel(drawn, fontsize=FONT_SIZE - 2, fmt="%g", inline=False)

@@ -192,7 +192,7 @@ def widths_by_runs(runs: Sequence[int], values: Curves) -> Figure:
 
 
 def errors_by_runs(runs: Sequence[int], values: Curves) -> Figure:
-    """Bounds on the mean error as the runs per point grow, beside mean half-widths of bands."""
+    """Bounds on the mean error as the runs per point grow, next to mean half-widths of bands."""
     halves = {name: f"{name}, half-width" for name in ("ICP", "NICP", "lift", "Bayes")}
     return _by_runs(runs, values, "mean error, or its bound", halves)
 

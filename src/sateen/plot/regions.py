@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -39,7 +38,7 @@ from sateen.plot.style import (
 )
 
 _SIDES: Final = ("above", "undecided", "below")
-_SIDE_COLOURS: Final = {"above": COLOURS[0], "undecided": "#DDDDDD", "below": COLOURS[4]}
+_SIDE_COLOURS: Final = {"above": COLOURS[0], "undecided": "#DDDDDD", "below": COLOURS[4]}  # themes have dark ones
 _BAND_COLOURS: Final = {**_SIDE_COLOURS, "undecided": "#ABABAB"}
 _DARK: Final = "#303030"
 _CURVE: Final = 400  # values of a parameter along a curve
@@ -133,22 +132,20 @@ def _region_map(axes: Axes, regions: RegionsLike) -> None:
 def _sides_over(
     axes: Axes, regions: RegionsLike, x: str, y: str, others: Mapping[str, float], cells: int, *, line: float = 1.0
 ) -> None:
-    """The sides over two parameters as colours, and the line where the mean is at the threshold."""
+    """The sides over two parameters as coloured shapes, and the line where the mean is at the threshold."""
     ranges = regions.space.ranges
-    unit = (np.arange(cells) + 0.5) / cells * 2.0 - 1.0  # the middles of cells, whose sides are drawn
+    unit = np.linspace(-1.0, 1.0, cells)
     across, up = ranges[x].from_unit(unit), ranges[y].from_unit(unit)
     table = np.reshape(np.meshgrid(across, up), (2, -1))
     points = regions.space.points({**others, x: table[0], y: table[1]})
-    bands = regions.bands(points)
-    means = bands.mean.reshape(cells, cells)
-    codes = np.select([_is(bands, side, regions.threshold) for side in _SIDES], range(len(_SIDES)))
-    codes = codes.reshape(cells, cells)
-    edges = np.linspace(-1.0, 1.0, cells + 1)
-    colours = ListedColormap([_SIDE_COLOURS[side] for side in _SIDES])
-    at = ranges[x].from_unit(edges), ranges[y].from_unit(edges)
-    axes.pcolormesh(*at, codes, cmap=colours, vmin=-0.5, vmax=2.5, rasterized=True)
-    if means.min() < regions.threshold < means.max():
-        axes.contour(across, up, means, levels=[regions.threshold], colors=[_DARK], linewidths=line)
+    bands, p = regions.bands(points), regions.threshold
+    # Shapes, not an image: their borders are drawn between the points, and a theme can change their colours.
+    axes.set_facecolor(_SIDE_COLOURS["undecided"])
+    for side, inside in (("above", bands.lower - p), ("below", p - bands.upper)):
+        if inside.max() > 0:
+            axes.contourf(across, up, inside.reshape(cells, cells), levels=[0.0, 2.0], colors=[_SIDE_COLOURS[side]])
+    if bands.mean.min() < p < bands.mean.max():
+        axes.contour(across, up, bands.mean.reshape(cells, cells), levels=[p], colors=[_DARK], linewidths=line)
     dress(axes)
     label_axis(axes, "x", x, ranges[x])
     label_axis(axes, "y", y, ranges[y])

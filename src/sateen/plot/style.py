@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure as Figure  # re-exported, for rooms that may not import matplotlib
 from matplotlib.figure import SubFigure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from sateen.core.space import Points, Range, Space
 from sateen.core.types import FloatArray
@@ -24,6 +24,7 @@ from sateen.core.types import FloatArray
 # Okabe and Ito's palette, the darker ones first; its yellow, too pale for a line, gives way to grey.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 FAINT: Final = "#D9D9D9"
+EDGE: Final = "#7F7F7F"  # of dots whose colour may be that of the paper
 FONT_SIZE: Final = 9.0
 SMALL_FONT_SIZE: Final = 7.0  # of captions
 POINTS_DRAWN_AS_LINES: Final = 20_000  # a longer line becomes an image inside an SVG or a PDF, which stays small
@@ -95,10 +96,15 @@ def label_ticks(axis: Axis, labels: Mapping[float, str]) -> None:
 
 
 def short_ticks(axes: Axes) -> None:
-    """On a log scale of less than two decades, some ticks between the powers of ten have numbers too."""
+    """On a log scale of less than two decades, some ticks between the powers of ten have numbers too.
+
+    On a scale so short that at most one of these lies on it, the ticks are those of a linear scale.
+    """
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         if axis.get_scale() == "log" and low > 0 and high / low < 100:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            steps = LogLocator(subs=(1.0, 2.0, 5.0))
+            few = sum(low <= tick <= high for tick in steps.tick_values(low, high)) < 2
+            axis.set_major_locator(MaxNLocator(nbins=5) if few else steps)
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(NullFormatter())
 
@@ -106,7 +112,7 @@ def short_ticks(axes: Axes) -> None:
 def colour_bar(
     figure: Figure | SubFigure, shape: ScalarMappable, axes: Axes | list[Axes], label: str, aspect: float = 20.0
 ) -> None:
-    """The scale of the colours of `shape`, beside the axes."""
+    """The scale of the colours of `shape`, next to the axes."""
     bar = figure.colorbar(shape, ax=axes, aspect=aspect)
     bar.set_label(label, fontsize=FONT_SIZE)
     bar.ax.tick_params(labelsize=FONT_SIZE)

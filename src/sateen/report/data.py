@@ -34,13 +34,15 @@ CURVE: Final = 201  # values of the only parameter
 MAP: Final = 41  # values of each of two parameters
 SLICE: Final = 21  # values of each parameter through a point; odd, so that one is the middle
 MOST_SLICES: Final = 6  # parameters with a picture of their own; with each other they make 15 maps
+_LEVEL: Final = 0.95  # of credible intervals where no guarantee says another
 MOST_DOTS: Final = 2000  # observations that are drawn
 _DIRECTION_POINTS: Final = 256
 _ONE_WAY: Final = 0.9  # share of the slopes, by size, that must have one sign
 _MOST_INSTANTS: Final = 1200  # of a path that are drawn
 COLUMNS: Final = ("mean", "lower", "upper")
 KINDS: Final[tuple[Kind, ...]] = ("first", "total", "elasticity")
-_NO_WAY: Final = ("does not depend on it",) * 3
+_BOTH, _NO_WAY = "rises and falls", "—"
+_NOTICEABLE: Final = 0.01  # total index, below which a parameter hardly matters, whichever way
 _DECIMALS: Final = 4  # of probabilities in a picture: finer than a pixel
 LEVELS: Final = tuple(n / 20 for n in range(1, 20))
 _QUANTILES: Final = 32  # of f at each point, over which the forecast of the count is averaged
@@ -75,11 +77,13 @@ def function_data(
     space = train.space
     leading = guaranteed if guarantee is not None and guaranteed is not None else next(iter(posteriors))
     if len(space) > 2:
-        return _slices(posteriors[leading], guarantee, leading)
+        return _slices(posteriors, guarantee, leading)
     kind = ("point", "curve", "maps")[len(space)]
     points = space.grid(CURVE if kind == "curve" else MAP) if space.names else space.points({})
-    bands = [] if guarantee is None else [_band(leading, guarantee.predict(points))]
-    bands += [_band(learner, posterior.predict(points)) for learner, posterior in posteriors.items()]
+    promised = None if guarantee is None else guarantee.predict(points)
+    level = _LEVEL if promised is None else promised.level
+    bands = [] if promised is None else [_band(leading, promised)]
+    bands += [_band(learner, posterior.predict(points, level=level)) for learner, posterior in posteriors.items()]
     axes = [axis_data(space, name, CURVE if kind == "curve" else MAP) for name in space.names]
     return {"kind": kind, "axes": axes, "bands": bands, "seen": _dots(train)}
 
@@ -98,8 +102,8 @@ def parameters_that_matter(posterior: FullPosterior, found: st.Sensitivity) -> l
     for name in found.ranked:
         column = space.names.index(name)
         lean = total[column] / size[column] if size[column] else 0.0
-        ways = ("rises with it", "falls with it", "rises and falls") if found.total[name] else _NO_WAY
-        way = ways[0] if lean > 2 * _ONE_WAY - 1 else ways[1] if lean < 1 - 2 * _ONE_WAY else ways[2]
+        way = "rises with it" if lean > 2 * _ONE_WAY - 1 else "falls with it" if lean < 1 - 2 * _ONE_WAY else _BOTH
+        way = way if found.total[name] >= _NOTICEABLE else _NO_WAY
         bars: Json = {kind: _bar(found, kind, name, most[kind]) for kind in KINDS}
         rows.append({"name": name, "way": way, **bars})
     return rows
@@ -129,6 +133,7 @@ def run_data(path: Path, lanes: Iterable[Lane], named: Iterable[str], words: str
         "words": words,
         "times": six_digits([*times, path.end]),
         "states": {name: [*states[:, n].tolist(), float(states[-1, n])] for n, name in enumerate(path.species)},
+        "whole": bool((states == np.round(states)).all()),
         "named": [name for name in path.species if name in about],
         "lanes": [
             {"label": label, "holds": _within(holds, path.end), "unknown": _within(unknown, path.end)}
@@ -172,8 +177,12 @@ def _dots(train: Observations) -> Json:
     return {"theta": theta, "low": short(low), "high": short(high), "runs": runs, "all": len(train)}
 
 
-def _slices(posterior: FullPosterior, guarantee: Predictor | None, learner: str) -> Json:
-    """Through the middle, the lowest and the highest point: every pair of the parameters that matter most, as a map."""
+def _slices(posteriors: Mapping[str, FullPosterior], guarantee: Predictor | None, leading: str) -> Json:
+    """Through the middle, the lowest and the highest point: every pair of the parameters that matter most, as a map.
+
+    By each learner, the `leading` one first, which chooses the points and the parameters.
+    """
+    posterior = posteriors[leading]
     space = posterior.space
     names = list(posterior.importance())[:MOST_SLICES]
     unit = np.linspace(-1.0, 1.0, SLICE)
@@ -184,26 +193,30 @@ def _slices(posterior: FullPosterior, guarantee: Predictor | None, learner: str)
         inputs = space.to_unit(everywhere.theta[row : row + 1])[0]
         places[words] = np.abs(inputs[:, None] - unit).argmin(axis=1)
     pairs = list(combinations(names, 2))
-    through = []
+    learners = [leading, *(name for name in posteriors if name != leading)]
+    through, labels = [], {}
     for words, place in places.items():
         theta = space.from_unit(unit[np.concatenate([plane_rows(space, pair, place) for pair in pairs])])
-        credible = posterior.predict(theta)
         guaranteed = None if guarantee is None else guarantee.predict(theta)
+        level = _LEVEL if guaranteed is None else guaranteed.level
+        believed = {name: posteriors[name].predict(theta, level=level) for name in learners}
+        drawn = {"credible": believed[leading], **({} if guaranteed is None else {"guaranteed": guaranteed})}
+        labels = {kind: interval_label(prediction) for kind, prediction in drawn.items()}
         values = space.from_unit(unit[place][None, :])[0]
         through.append(
             {
                 "words": words,
                 "at": {name: int(place[space.names.index(name)]) for name in names},
                 "values": {name: f"{value:.4g}" for name, value in zip(space.names, values, strict=True)},
-                "credible": _tables(pairs, credible),
+                "credible": {name: _tables(pairs, prediction) for name, prediction in believed.items()},
                 "guaranteed": None if guaranteed is None else _tables(pairs, guaranteed),
             }
         )
     return {
         "kind": "slices",
-        "learner": learner,
+        "learners": learners,
         "axes": [axis_data(space, name, SLICE) for name in names],
-        "intervals": [interval_label(each) for each in (credible, guaranteed) if each is not None],
+        "intervals": labels,
         "through": through,
         "left_out": [name for name in space.names if name not in names],
     }
@@ -348,7 +361,7 @@ def coverage_noise(
 
 
 def evenly(count: int, most: int) -> npt.NDArray[np.intp]:
-    """All of so many rows, or `most` of them, evenly spread."""
+    """All of this many rows, or `most` of them, evenly spread."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
 
 

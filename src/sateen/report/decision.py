@@ -17,7 +17,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.posterior import FullPosterior
 from sateen.core.space import Space
-from sateen.core.text import number_text, percent
+from sateen.core.text import number_text, percent, plural
 from sateen.report.data import (
     COLUMNS,
     CURVE,
@@ -48,6 +48,7 @@ def decision_words(decision: DecisionResult, begun: int) -> Json:
     regions, done, best = decision.regions, decision.refinement, decision.best
     return {
         "goal": str(decision.goal) + _subject_to(decision.best),
+        "source": _source(decision),
         "reason": _sentence(done.reason if done is not None else best.reason if best is not None else ""),
         "facts": list(_facts(decision)),
         "threshold": None if regions is None else number_text(regions.threshold),
@@ -93,6 +94,14 @@ def which_matter(
         return learned, None
 
 
+def _source(decision: DecisionResult) -> str:
+    """Which posterior decides, and from how many runs."""
+    posterior = decision.posterior
+    stage = "after the search" if decision.refinement is None else "after refinement"
+    runs = plural(int(posterior.training.observations.trials.sum()), "run")
+    return f"The maps below show {posterior.kind} {stage}, from {runs}." if posterior.space.names else ""
+
+
 def _subject_to(best: st.BestPoint | None) -> str:
     limits = [f"{name} {each.sense} {each.limit:g}" for name, each in best.constraints.items()] if best else []
     return f", subject to {' and '.join(limits)}" if limits else ""
@@ -112,7 +121,11 @@ def _facts(decision: DecisionResult) -> Iterator[tuple[str, str, str]]:
         p = number_text(regions.threshold)
         for name, label in (("above", f"above {p}"), ("below", f"below {p}"), ("undecided", "undecided")):
             error = 200 * regions.errors[name]
-            yield label, f"{100 * getattr(regions, name):.1f} %", f"of the space, ± {error:.1g} (two standard errors)"
+            yield (
+                label,
+                f"{100 * getattr(regions, name):.1f} %",
+                f"of the space, known to about {error:.1g} percentage points",
+            )
     if (best := decision.best) is not None:
         at = ", ".join(f"{name} = {value:.4g}" for name, value in best.theta.items())
         yield "best probability", f"{best.value:.3g}", f"from {best.lower:.3g} to {best.upper:.3g}, at {at}"
@@ -181,7 +194,7 @@ def _runs(observations: Observations, begun: int) -> Json:
 
 
 def _places(decision: DecisionResult) -> dict[str, dict[str, float]]:
-    """Points through which slices go, beside the middle of the space."""
+    """Points through which slices go, besides the middle of the space."""
     places: dict[str, dict[str, float]] = {}
     if decision.best is not None:
         places["the best point"] = dict(decision.best.theta)

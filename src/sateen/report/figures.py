@@ -63,16 +63,24 @@ def coverage(covered: Json) -> Any:
     dress(axes)
     levels, noise = covered["levels"], covered["noise"]
     axes.fill_between(
-        levels, noise["low"], noise["high"], color=FAINT, linewidth=0, label=f"a right {covered['learner']}, 95 %"
+        levels,
+        noise["low"],
+        noise["high"],
+        color=FAINT,
+        linewidth=0,
+        label=f"where {covered['learner']} would lie if it were right",
     )
-    axes.plot([0, 1], [0, 1], ":", color=_GREY, linewidth=1.0)
+    axes.plot([0, 1], [0, 1], "--", color=_GREY, linewidth=1.0)
     for rank, (learner, actual) in enumerate(covered["actual"].items()):
         colour = COLOURS[rank % len(COLOURS)]
         axes.plot(levels, actual, color=colour, linewidth=1.4, marker="o", markersize=3.0, label=learner)
     if (guarantee := covered["guarantee"]) is not None:
-        label = f"guaranteed {percent(guarantee['level'])}:\nfrequency inside, to runs agree"
-        shares = [guarantee["inside"], guarantee["met"]]
-        axes.plot([guarantee["level"]] * 2, shares, color=COLOURS[6], marker="_", markersize=9.0, label=label)
+        for key, mark, words in (
+            ("inside", "^", "frequency lies inside"),
+            ("met", "v", "overlaps interval of the runs"),
+        ):
+            label = f"guaranteed {percent(guarantee['level'])}:\n{words}"
+            axes.plot(guarantee["level"], guarantee[key], mark, color=COLOURS[6], markersize=6.0, label=label)
     axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
     axes.set_xlabel("nominal level", fontsize=FONT_SIZE)
     axes.set_ylabel("actual coverage", fontsize=FONT_SIZE)

@@ -22,7 +22,12 @@
       steps.forEach((step) => found.push(Number((step * 10 ** power).toPrecision(1))));
     }
     const inside = found.filter((value) => value >= 0.999 * low && value <= 1.001 * high);
-    return inside.length > 1 ? { tickvals: inside, ticktext: inside.map((value) => (value >= 1e-3 && value < 1e4 ? String(value) : value >= 1e4 && value < 1e9 ? value.toLocaleString("en") : value.toExponential())) } : {};
+    if (inside.length < 2) { // less than a step of them: evenly spread numbers
+      const step = [1, 2, 5, 10].map((each) => each * 10 ** Math.floor(Math.log10((high - low) / 4))).find((each) => (high - low) / each <= 5);
+      inside.length = 0;
+      for (let n = Math.ceil(low / step - 1e-9); n * step <= high * (1 + 1e-12); n += 1) inside.push(Number((n * step).toPrecision(6)));
+    }
+    return { tickvals: inside, ticktext: inside.map((value) => (value >= 1e-3 && value < 1e4 ? String(value) : value >= 1e4 && value < 1e9 ? value.toLocaleString("en") : value.toExponential())) };
   }
 
   function axis(own, more) {
@@ -56,6 +61,12 @@
     }, more);
   }
 
+  // The same as two smooth curves, of which the second is filled to the first.
+  function smoothBand(x, lower, upper, name, fill) {
+    const edge = (y, more) => Object.assign({ x: x, y: y, type: "scatter", mode: "lines", line: { width: 0, shape: "spline" }, name: name, hoverinfo: "skip" }, more);
+    return [edge(lower, { showlegend: false }), edge(upper, { fill: "tonexty", fillcolor: fill })];
+  }
+
   function line(x, own, name, look, more) {
     return Object.assign({
       x: x, y: own.mean, type: "scatter", mode: "lines", line: look, name: name,
@@ -69,29 +80,29 @@
     const learners = own.bands.filter((one) => !one.guaranteed), promised = own.bands.find((one) => one.guaranteed);
     redraws.push(() => {
       const traces = [];
-      if (promised) traces.push(band(x, promised.lower, promised.upper, text(promised.learner + ", " + promised.interval), faded(series(0), 0.16)));
+      if (promised) traces.push(band(x, promised.lower, promised.upper, text(promised.interval + " interval, " + promised.learner), faded(series(0), 0.16)));
       learners.forEach((one, n) => {
         const shown = n === 0 || one.learner === (promised || {}).learner ? true : "legendonly";
-        traces.push(band(x, one.lower, one.upper, text(one.learner + ", " + one.interval), faded(series(n), 0.34), { visible: shown }));
+        traces.push(band(x, one.lower, one.upper, text(one.interval + " interval, " + one.learner), faded(series(n), 0.34), { visible: shown }));
       });
       traces.push({
-        x: seen.theta[along.name], y: seen.low.map((low, n) => (low + seen.high[n]) / 2), type: "scatter", mode: "markers", name: "frequency in training",
+        x: seen.theta[along.name], y: seen.low.map((low, n) => (low + seen.high[n]) / 2), type: "scatter", mode: "markers", name: "share of satisfied runs",
         marker: { color: colour("dot"), size: 4 }, error_y: { type: "data", symmetric: true, array: seen.low.map((low, n) => (seen.high[n] - low) / 2), width: 0, thickness: 1, color: colour("dot") },
         customdata: seen.runs, hovertemplate: "%{x:.4g}: frequency %{y:.4f} of %{customdata} runs<extra></extra>",
       });
-      learners.forEach((one, n) => traces.push(line(x, one, text(one.learner + ", mean"), { color: series(n), width: 2 })));
+      learners.forEach((one, n) => traces.push(line(x, one, text("mean, " + one.learner), { color: series(n), width: 2 })));
       draw(where, traces, { xaxis: axis(along), yaxis: axis(null, { title: { text: "probability" }, rangemode: "tozero" }) });
     });
   }
 
   // A map over two parameters; `z[row][column]`, a row for each value up.
-  function drawMap(where, title, across, up, z, hover, colours, dots) {
+  function drawMap(where, title, across, up, z, hover, colours, dots, unit) {
     const top = Math.max(...z.map((row) => Math.max(...row)));
     const traces = [{
       x: across.values, y: up.values, z: z, type: "contour", colorscale: scale(colours), zmin: 0, zmax: top > 0.5 && colours === cividis ? 1 : top || 1,
       contours: { coloring: "heatmap", showlabels: true, labelfont: { size: 10, color: "#ffffff" } }, ncontours: 9, line: { width: 0.7, color: "rgba(255,255,255,.65)" },
       text: hover, hovertemplate: text(across.name) + " %{x:.4g}, " + text(up.name) + " %{y:.4g}<br>%{text}<extra></extra>",
-      colorbar: { thickness: 12, outlinewidth: 0, tickfont: { size: 11 } },
+      colorbar: { thickness: 12, outlinewidth: 0, tickfont: { size: 11 }, title: { text: unit || "probability", side: "right", font: { size: 11 } } },
     }];
     if (dots) traces.push(dots);
     draw(where, traces, { title: { text: title, font: { size: 13 }, x: 0.02, y: 0.99, yanchor: "top" }, xaxis: axis(across), yaxis: axis(up), showlegend: false });
@@ -105,7 +116,7 @@
     const mean = table(size, (row, column) => one.mean[at(row, column)]);
     const width = table(size, (row, column) => Number((one.upper[at(row, column)] - one.lower[at(row, column)]).toFixed(4)));
     drawMap(section.querySelector("[data-draw=mean]"), "mean", across, up, mean, hover, cividis, null);
-    drawMap(section.querySelector("[data-draw=width]"), "width, " + text(interval), across, up, width, hover, magma, dots);
+    drawMap(section.querySelector("[data-draw=width]"), "width, " + text(interval), across, up, width, hover, magma, dots, "width of the interval");
   }
 
   function options(select, words) {
@@ -119,10 +130,10 @@
     const redraw = () => {
       const one = own.bands[Number(select.value)];
       const dots = {
-        x: seen.theta[across.name], y: seen.theta[up.name], type: "scatter", mode: "markers", name: "training points",
+        x: seen.theta[across.name], y: seen.theta[up.name], type: "scatter", mode: "markers", name: "points with runs",
         marker: { size: 3.5, color: "rgba(255,255,255,.55)" },
         customdata: seen.low.map((low, n) => (low === seen.high[n] ? number(low) : number(low) + " to " + number(seen.high[n])) + " of " + seen.runs[n] + " runs"),
-        hovertemplate: "training: frequency %{customdata}<extra></extra>",
+        hovertemplate: "frequency %{customdata}<extra></extra>",
       };
       twoMaps(section, across, up, one, (row, column) => column * size + row, one.interval, dots);
     };
@@ -139,6 +150,7 @@
       return { one: found, at: (a, b) => (i < j ? a * size + b : b * size + a) };
     };
     const choose = (name) => section.querySelector("[data-choose=" + name + "]");
+    const learner = options(choose("learner"), own.learners), key = (name) => section.querySelector("[data-say=" + name + "]");
     const through = options(choose("through"), own.through.map((one) => one.words));
     const moved = options(choose("moved"), axes.map((one) => one.name));
     const across = options(choose("across"), axes.map((one) => one.name)), up = options(choose("up"), axes.map((one) => one.name));
@@ -153,6 +165,8 @@
       panels.append(chart);
       return chart;
     });
+    // The guarantee is that of the first learner.
+    const promisedBy = (point) => (Number(learner.value) === 0 ? point.guaranteed : null);
     const reset = () => { place.value = own.through[Number(through.value)].at[axes[Number(moved.value)].name]; };
 
     // What is predicted along parameter i while parameter j is at its place n.
@@ -164,32 +178,37 @@
 
     function redrawSlices() {
       const point = own.through[Number(through.value)], j = Number(moved.value), n = Number(place.value);
+      const guaranteed = promisedBy(point);
+      key("credible").textContent = own.intervals.credible + " interval";
+      key("guaranteed").textContent = (own.intervals.guaranteed || "") + " interval";
+      key("promised").hidden = !guaranteed;
       output.textContent = axes[j].name + " = " + number(axes[j].values[n]);
       axes.forEach((one, i) => {
         const [other, fixed] = i === j ? [(j + 1) % many, point.at[axes[(j + 1) % many].name]] : [j, n];
-        const believed = along(point.credible, i, other, fixed), x = one.values, here = i === j ? n : point.at[one.name];
-        believed.interval = own.intervals[0];
+        const believed = along(point.credible[own.learners[Number(learner.value)]], i, other, fixed), x = one.values, here = i === j ? n : point.at[one.name];
+        believed.interval = own.intervals.credible;
         const traces = [];
-        if (point.guaranteed) {
-          const promised = along(point.guaranteed, i, other, fixed);
-          traces.push(band(x, promised.lower, promised.upper, text(own.intervals[1]), faded(series(0), 0.16)));
+        if (guaranteed) {
+          const promised = along(guaranteed, i, other, fixed);
+          traces.push(...smoothBand(x, promised.lower, promised.upper, text(own.intervals.guaranteed), faded(series(0), 0.16)));
         }
-        traces.push(band(x, believed.lower, believed.upper, text(own.intervals[0]), faded(series(0), 0.34)));
-        traces.push(line(x, believed, "mean", { color: series(0), width: 2 }));
+        traces.push(...smoothBand(x, believed.lower, believed.upper, text(own.intervals.credible), faded(series(0), 0.34)));
+        traces.push(line(x, believed, "mean", { color: series(0), width: 2, shape: "spline" }));
         traces.push({ x: [x[here]], y: [believed.mean[here]], type: "scatter", mode: "markers", marker: { color: colour("c1"), size: 8 }, name: "the point", hoverinfo: "skip" });
-        draw(charts[i], traces, { xaxis: axis(one), yaxis: axis(null, { range: [-0.02, 1.02] }), showlegend: false, margin: { l: 40, r: 8, t: 8, b: 40 } });
+        draw(charts[i], traces, { xaxis: axis(one), yaxis: axis(null, { title: { text: "probability" }, range: [-0.02, 1.02] }), showlegend: false, margin: { l: 46, r: 8, t: 8, b: 40 } });
       });
     }
 
     function redrawMaps() {
       if (across.value === up.value) up.value = (Number(across.value) + 1) % many;
       const point = own.through[Number(through.value)], i = Number(across.value), j = Number(up.value);
-      const { one, at } = pick(point.guaranteed || point.credible, i, j);
-      twoMaps(section, axes[i], axes[j], one, (row, column) => at(column, row), own.intervals[own.intervals.length - 1], null);
+      const guaranteed = promisedBy(point), { one, at } = pick(guaranteed || point.credible[own.learners[Number(learner.value)]], i, j);
+      twoMaps(section, axes[i], axes[j], one, (row, column) => at(column, row), own.intervals[guaranteed ? "guaranteed" : "credible"], null);
     }
 
     reset();
     through.addEventListener("change", () => { reset(); redrawSlices(); redrawMaps(); });
+    learner.addEventListener("change", () => { redrawSlices(); redrawMaps(); });
     moved.addEventListener("change", () => { reset(); redrawSlices(); });
     place.addEventListener("input", redrawSlices);
     [across, up].forEach((select) => select.addEventListener("change", redrawMaps));
@@ -207,7 +226,7 @@
     return [
       region(z((n) => one.lower[n] - threshold), "above"), region(z((n) => threshold - one.upper[n]), "below"),
       { x: across.values, y: up.values, z: z((n) => one.mean[n]), type: "contour", autocontour: false, showscale: false, hoverinfo: "skip",
-        contours: { coloring: "none", start: threshold, end: threshold, size: 1 }, line: { color: colour("ink"), width: 1.4, dash: "dot" } },
+        contours: { coloring: "none", start: threshold, end: threshold, size: 1 }, line: { color: colour("ink"), width: 1.4, dash: "dash" } },
       { x: across.values, y: up.values, z: z((n) => one.mean[n]), type: "heatmap", opacity: 0, showscale: false, text: hover,
         hovertemplate: text(across.name) + " %{x:.4g}, " + text(up.name) + " %{y:.4g}<br>%{text}<extra></extra>" },
     ];
@@ -286,7 +305,7 @@
           start = n;
         }
       }
-      shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: p, y1: p, line: { color: colour("ink"), width: 1.4, dash: "dot" } });
+      shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: p, y1: p, line: { color: colour("ink"), width: 1.4, dash: "dash" } });
       if (own.box) shapes.push({ type: "rect", yref: "paper", x0: own.box[along.name][0], x1: own.box[along.name][1], y0: 0.005, y1: 0.995, line: { color: colour("ink"), width: 2 } });
     }
     const traces = [band(x, one.lower, one.upper, "band", faded(colour("c6").slice(0, 7), 0.3)), line(x, one, "mean", { color: colour("ink"), width: 2 })];
@@ -301,7 +320,7 @@
     const last = own.runs[own.runs.length - 1], ends = [own.runs[0] / 1.2, 1.2 * Math.max(last, own.forecast ? own.forecast.runs[own.forecast.runs.length - 1] : 0)], traces = [];
     if (own.forecast) traces.push(band(own.forecast.runs, own.forecast.low, own.forecast.high, "a Sobol design, forecast", faded(colour("c7").slice(0, 7), 0.3)));
     traces.push({
-      x: ends, y: [own.aim, own.aim], type: "scatter", mode: "lines", line: { color: colour("ink"), width: 1.4, dash: "dot" }, name: "the aim", hoverinfo: "skip",
+      x: ends, y: [own.aim, own.aim], type: "scatter", mode: "lines", line: { color: colour("ink"), width: 1.4, dash: "dash" }, name: "the aim", hoverinfo: "skip",
     });
     traces.push({
       x: own.runs, y: own.figures, customdata: own.points, type: "scatter", mode: "lines+markers", line: { color: colour("c0"), width: 2 }, marker: { size: 7 }, name: "refinement",
@@ -320,17 +339,17 @@
   function drawCoverage(section, own) {
     const where = section.querySelector("[data-draw=coverage]"), levels = own.levels;
     redraws.push(() => {
-      const traces = [band(levels, own.noise.low, own.noise.high, "a right " + text(own.learner) + ", 95 %", faded(colour("c7").slice(0, 7), 0.25))];
-      traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dot" }, name: "as sure as it says", hoverinfo: "skip" });
+      const traces = [band(levels, own.noise.low, own.noise.high, "where " + text(own.learner) + " would lie if it were right", faded(colour("c7").slice(0, 7), 0.25))];
+      traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dash" }, name: "exactly as sure as it says", hoverinfo: "skip" });
       Object.entries(own.actual).forEach(([learner, actual], n) => traces.push({
         x: levels, y: actual, type: "scatter", mode: "lines+markers", line: { color: series(n), width: 2 }, marker: { size: 5 }, name: text(learner),
         hovertemplate: text(learner) + ": %{y:.1%} at %{x:.0%}<extra></extra>",
       }));
-      if (own.guarantee) traces.push({
-        x: [own.guarantee.level, own.guarantee.level], y: [own.guarantee.inside, own.guarantee.met], type: "scatter", mode: "lines+markers",
-        line: { color: colour("ink"), width: 2 }, marker: { size: 8, symbol: "line-ew-open", line: { width: 2 } }, name: "guaranteed: frequency inside, to runs agree",
-        hovertemplate: "guaranteed at %{x:.0%}: %{y:.1%}<extra></extra>",
-      });
+      // Two counts, of which one is too low and the other too high: what is right lies between them.
+      if (own.guarantee) [["inside", "the frequency lies inside", "triangle-up"], ["met", "the interval overlaps that of the runs", "triangle-down"]].forEach(([key, words, symbol]) => traces.push({
+        x: [own.guarantee.level], y: [own.guarantee[key]], type: "scatter", mode: "markers", marker: { size: 11, symbol: symbol, color: colour("ink") },
+        name: "guaranteed: " + words, hovertemplate: "guaranteed at %{x:.0%}: " + words + " at %{y:.1%} of the points<extra></extra>",
+      }));
       draw(where, traces, {
         xaxis: axis(null, { title: { text: "nominal level" }, range: [0, 1.02], tickformat: ".0%" }),
         yaxis: axis(null, { title: { text: "actual coverage" }, range: [0, 1.02], tickformat: ".0%" }),
@@ -338,16 +357,44 @@
     });
   }
 
+  // The error at each point: over one parameter its size is the height, over more the colour.
+  function drawErrors(section, own) {
+    const where = section.querySelector("[data-draw=errors]"), one = own.axes.length < 2, most = own.worst || 1e-9;
+    const chosen = ["across", "up"].map((name) => section.querySelector("[data-choose=" + name + "]"));
+    chosen.forEach((select, n) => { if (select) { options(select, own.axes.map((each) => each.name)).value = n; } });
+    const redraw = () => {
+      const [across, up] = chosen.map((select, n) => own.axes[select ? Number(select.value) : n]), all = own.error.map((_, n) => n);
+      const hover = all.map((n) => "exact " + number(own.truth[n]) + ", mean less exact " + number(own.error[n]) + (own.inside[n] ? "" : "<br>the interval misses it"));
+      const symbol = own.inside.map((inside) => (inside ? "circle" : "x"));
+      const dots = { type: "scatter", mode: "markers", x: across ? own.theta[across.name] : all, text: hover, hovertemplate: "%{text}<extra></extra>", showlegend: false };
+      if (one) {
+        Object.assign(dots, {
+          y: own.error, marker: { size: 6, symbol: symbol, color: own.inside.map((inside) => colour(inside ? "c0" : "c1")) },
+          error_y: { type: "data", symmetric: false, array: own.high.map((high, n) => high - own.error[n]), arrayminus: own.low.map((low, n) => own.error[n] - low), width: 0, thickness: 1, color: colour("dot") },
+        });
+      } else {
+        Object.assign(dots, {
+          y: own.theta[up.name],
+          marker: { size: 9, symbol: symbol, color: own.error, colorscale: [[0, "#2166ac"], [0.5, "#d9d9d9"], [1, "#b2182b"]], cmin: -most, cmax: most, line: { width: 0.5, color: colour("ink") }, colorbar: { thickness: 12, outlinewidth: 0, tickfont: { size: 11 }, title: { text: "mean less exact", side: "right", font: { size: 11 } } } },
+        });
+      }
+      draw(where, [dots], { xaxis: axis(across), yaxis: one ? axis(null, { title: { text: "mean less exact" } }) : axis(up) });
+    };
+    chosen.forEach((select) => { if (select) select.addEventListener("change", redraw); });
+    redraws.push(redraw);
+  }
+
   function drawRun(section, kind, own) {
     const where = section.querySelector("[data-draw=" + kind + "]"), names = Object.keys(own.states), lanes = own.lanes.slice(0, 12);
-    const share = Math.min(0.5, 0.09 * lanes.length), shorter = (words) => (words.length > 34 ? words.slice(0, 17) + "…" + words.slice(-16) : words);
+    const share = Math.min(0.6, 0.12 * lanes.length), shorter = (words) => (words.length > 40 ? words.slice(0, 20) + "…" + words.slice(-19) : words);
     redraws.push(() => {
       const traces = names.map((name, n) => ({
         x: own.times, y: own.states[name], type: "scatter", mode: "lines", line: { shape: "hv", color: series(n), width: 1.6 }, name: text(name),
         visible: own.named.includes(name) || names.length <= 6 ? true : "legendonly", hovertemplate: text(name) + " %{y} at %{x:.4g}<extra></extra>",
       }));
       lanes.forEach((lane, n) => {
-        [["holds", 1], ["unknown", 0.25]].forEach(([which, opacity]) => {
+        // The whole formula is read from time 0: that it is unknown from a later time on says nothing of the run.
+        (n === 0 ? [["holds", 1]] : [["holds", 1], ["unknown", 0.25]]).forEach(([which, opacity]) => {
           const x = [], y = [];
           lane[which].forEach(([start, stop]) => { x.push(start, stop, null); y.push(n, n, null); });
           traces.push({
@@ -356,22 +403,36 @@
           });
         });
       });
+      traces.push({
+        x: [0], y: [0], yaxis: "y2", type: "scatter", mode: "markers", showlegend: false, cliponaxis: false, name: "verdict",
+        marker: { symbol: "diamond", size: 12, color: colour(kind === "satisfied" ? "c2" : "c1"), line: { width: 1.5, color: colour("page") } }, hovertemplate: kind + " at time 0<extra></extra>",
+      });
       draw(where, traces, {
-        xaxis: axis(null, { title: { text: "time" }, range: [0, own.end], anchor: "y2" }),
-        yaxis: axis(null, { domain: [share + 0.06, 1], rangemode: "tozero" }),
-        yaxis2: axis(null, {
-          domain: [0, share], range: [lanes.length - 0.4, -0.6], showgrid: false, ticks: "", tickvals: lanes.map((_, n) => n),
-          ticktext: lanes.map((lane) => text(shorter(lane.label))), tickfont: { size: 10 }, side: "left",
-        }),
+        xaxis: axis(null, { title: { text: "time" }, range: [-0.02 * own.end, own.end], anchor: "y2" }),
+        yaxis: axis(null, { title: { text: own.whole ? "count" : "value" }, domain: [share + 0.06, 1], rangemode: "tozero" }),
+        yaxis2: axis(null, { domain: [0, share], range: [lanes.length - 0.5, -1], showgrid: false, showticklabels: false, ticks: "" }),
+        annotations: lanes.map((lane, n) => ({
+          text: text(shorter(lane.label)), x: 0, y: n - 0.2, yref: "y2", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 10, color: colour("quiet") },
+        })),
       });
     });
+  }
+
+  // A table of the page as a file, which is made when it is asked for.
+  function save(name, words) {
+    const link = document.createElement("a"), address = URL.createObjectURL(new Blob([words], { type: "text/csv;charset=utf-8" }));
+    Object.assign(link, { href: address, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
   }
 
   for (const [id, own] of Object.entries(data)) {
     const section = document.getElementById(id), kinds = { curve: drawCurve, maps: drawMaps, slices: drawSlices };
     if (own.function.kind in kinds) kinds[own.function.kind](section.querySelector(".function"), own.function);
+    section.querySelector("[data-save=table]").addEventListener("click", () => save(own.table.name, own.table.text));
     if (own.decision) drawDecided(section.querySelector(".decision"), own.decision);
     if (own.coverage) drawCoverage(section, own.coverage);
+    if (own.errors) drawErrors(section.querySelector(".errors"), own.errors);
     Object.entries(own.runs).forEach(([kind, run]) => drawRun(section, kind, run));
   }
   const all = () => redraws.forEach((redraw) => redraw());

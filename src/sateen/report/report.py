@@ -13,29 +13,25 @@ import hashlib
 import json
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any, Final
 
-import numpy as np
-
 import sateen as st
-from sateen.core.errors import InputError, ModelWarning
+from sateen.core.errors import InputError
 from sateen.core.fingerprints import fingerprint
 from sateen.core.observations import Observations
 from sateen.core.posterior import FullPosterior
-from sateen.core.registry import call_provider
 from sateen.core.seeds import stream_seed
-from sateen.core.space import Range
 from sateen.core.text import percent
 from sateen.core.types import File
 from sateen.files.atomic import replacing, write_text
-from sateen.report.data import Json, coverage_data, function_data, interval_label, parameters_that_matter, run_data
+from sateen.report import words
+from sateen.report.data import Json, coverage_data, function_data, parameters_that_matter
 from sateen.report.decision import decision_data, decision_words, which_matter
-from sateen.study.findings import notes_of
+from sateen.report.evidence import drawn_run, error_data, examples
+from sateen.report.shown import Shown, by_label, shown_posteriors
 from sateen.study.result import PropertyResult, Result
 
 STAMP: Final = "sateen-stamp"  # the name of the <meta> that says what the page was made from
@@ -52,19 +48,7 @@ _HARMLESS: Final[dict[str, str | int | None]] = {
 }
 _SUFFIXES: Final = (".svg", ".pdf", ".png")
 _HEAD: Final = 512  # bytes of a page, among which is its stamp
-_MOST_JUMPS: Final = 2_000_000  # in runs that are replayed until one has the wanted verdict
-_KINDS: Final = ("satisfied", "violated")
-_FORM: Final = 3  # of the page; pages of another form are written again
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Example:
-    """A training run, replayed: `run` of the point in row `point`, with what decides its verdict."""
-
-    point: int
-    run: int
-    path: st.Path
-    explanation: st.Explanation
+_FORM: Final = 6  # of the page; pages of another form are written again
 
 
 def write_report(result: Result, file: File) -> None:
@@ -113,55 +97,12 @@ def save_figures(result: Result, folder: File, suffix: str = ".svg") -> list[str
     return written
 
 
-def examples(result: Result, answer: PropertyResult) -> dict[str, Example]:
-    """A training run that satisfied the property and one that violated it, replayed from their seeds.
-
-    Each is of the point where both kinds are nearest to equally many, among the points that have its kind. Runs of a
-    callable are not replayed, for that would run its file.
-    """
-    question = result.content["question"]
-    if answer.formula is None or "callable" in question or not isinstance(answer.train.seed, int):
-        return {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # told when the study was read
-        model = st.Model.parse(result.model)
-    formula = st.stl(answer.formula, end=answer.end)
-    runs = {kind: _first_run(model, formula, answer.train, question["caps"], kind) for kind in _KINDS}
-    return {kind: example for kind, example in runs.items() if example is not None}
-
-
-def _first_run(
-    model: st.Model, formula: st.Formula, train: Observations, caps: Mapping[str, float], kind: str
-) -> Example | None:
-    """The first run of a kind, at the most balanced point that has one; None if none has, or only far on."""
-    counts = getattr(train, kind)
-    if not counts.any():
-        return None
-    verdict = st.Verdict.TRUE if kind == "satisfied" else st.Verdict.FALSE
-    balance = np.minimum(train.satisfied, train.violated) / np.maximum(train.trials, 1)
-    point = int(np.argmax(np.where(counts > 0, 1.0 + balance, 0.0)))
-    crowd, jumps = caps.get("max_population"), 0
-    limits = {name: caps[name] for name in ("max_events", "max_time") if caps.get(name)}
-    for run in range(int(train.trials[point])):
-        path = call_provider(
-            "follow a run", model, formula, train.points[point], seed=train.seed, point=point, run=run, **limits
-        )
-        assert isinstance(path, st.Path)
-        jumps += len(path)
-        counted = crowd is None or path.states.max(initial=0.0) <= crowd  # else it was stopped, and is undecided
-        if counted and st.monitor(formula, path) is verdict:
-            return Example(point, run, path, st.explain(formula, path))
-        if jumps > _MOST_JUMPS:
-            break
-    return None
-
-
 def _contents(result: Result) -> tuple[Json, Json]:
     """What the page says, and what it draws by the id of each property's section."""
     sections, drawn = [], {}
     for number, answer in enumerate(result.properties.values(), start=1):
-        words, pictures = _property(result, answer)
-        sections.append({"id": f"property-{number}", **words})
+        told, pictures = _property(result, answer)
+        sections.append({"id": f"property-{number}", **told})
         drawn[f"property-{number}"] = pictures
     about = result.provenance
     page = {
@@ -169,13 +110,14 @@ def _contents(result: Result) -> tuple[Json, Json]:
         "seed": result.seed,
         "sateen": result.content["sateen"],
         "properties": sections,
-        "space": [(name, _range(value)) for name, value in result.space.parameters],
+        "space": [(name, words.range_text(value)) for name, value in result.space.ranges.items()],
+        "fixed": words.fixed_parameters(result),
         "varies": bool(result.space.names),
         "model": result.model,
         "callable": "callable" in result.content["question"],
         "text": result.text,
         "command": result.command,
-        "timings": _timings(result.seconds),
+        "timings": words.timings(result.seconds),
         "seeds": [("study", result.seed), *about.get("seeds", {}).items()],
         "versions": list(about.get("versions", {}).items()),
         "machine": about.get("machine", ""),
@@ -183,150 +125,67 @@ def _contents(result: Result) -> tuple[Json, Json]:
     return page, drawn
 
 
-def _leading(answer: PropertyResult) -> str:
-    """The learner that a report shows first: the guaranteed one, or else the first."""
-    return answer.guaranteed or next(iter(answer.posteriors))
-
-
 def _property(result: Result, answer: PropertyResult) -> tuple[Json, Json]:
-    function = function_data(answer.posteriors, answer.guarantee, answer.guaranteed, answer.train)
-    leading, covered = _leading(answer), _coverage(result, answer)
-    runs = {kind: _run(example, answer.train) for kind, example in examples(result, answer).items()}
+    shown = shown_posteriors(answer)
+    leading, covered = shown[0], _coverage(result, answer, shown)
+    guaranteed = leading.label if leading.guaranteed else None
+    function = function_data(by_label(shown), answer.guarantee, guaranteed, leading.seen)
+    runs = {kind: drawn_run(example, answer.train) for kind, example in examples(result, answer).items()}
     decision, begun = answer.decision, len(answer.train)
-    trusted, found = _sensitivity(result, answer)
-    words = {
+    trusted, found = _sensitivity(result, answer, shown)
+    errors = error_data(answer, leading.posterior)
+    told = {
         "name": answer.name,
-        "formula": answer.formula,
+        "formula": words.formula_text(answer),
         "end": answer.end,
-        "verdict": answer.verdict,
-        "facts": list(_facts(answer)),
-        "claims": [_sentence(str(claim)) for claim in answer.claims],
-        "intervals": list(_intervals(answer)),
-        "doubts": list(_doubts(answer)),
-        "notes": [
-            f"{learner}: {note}." for learner, posterior in answer.posteriors.items() for note in notes_of(posterior)
-        ],
+        "verdict": list(words.verdict_lines(answer, shown)),
+        "level": percent(words.leading_prediction(answer, shown).level),
+        "facts": list(words.facts(answer, shown)),
+        "claims": [words.sentence(str(claim)) for claim in answer.claims],
+        "intervals": list(words.interval_claims(answer, shown)),
+        "doubts": list(words.doubts(answer)),
+        "notes": list(words.notes(shown)),
+        "offers": words.calibration_offers(answer),
+        "bought": words.budget_text(answer),
         "kind": function["kind"],
         "names": result.space.names,
         "bands": function.get("bands", []),
-        "learner": leading,
+        "learner": leading.label,
+        "guaranteed": leading.guaranteed,
+        "dots": "training" if leading.stage != "after refinement" else "training and the refinement",
+        "sources": [f"{one.label}: from {one.runs}" for one in shown if one.stage],
         "left_out": function.get("left_out", []),
         "decision": None if decision is None else decision_words(decision, begun),
         "matter": [] if found is None else parameters_that_matter(trusted, found),
-        "matters_to": trusted.kind,
-        "matter_claim": "" if found is None else _sentence(str(found.claim)),
+        "matters_to": next((one.label for one in shown if one.posterior is trusted), trusted.kind),
+        "matter_claim": "" if found is None else words.sentence(str(found.claim)),
         "covered": covered and {key: covered[key] for key in ("points", "design", "guarantee")},
         "runs": {kind: run["words"] for kind, run in runs.items()},
-        "missing": list(_missing(answer.train, runs)),
-        "scores": list(_score_rows(answer)),
-        "observed": list(_observed(answer)),
+        "missing": list(words.missing(answer.train, runs)),
+        "scores": list(words.score_rows(answer, shown)),
+        "exactly": isinstance(answer.test, st.Truth),
+        "errors": errors and {key: value for key, value in errors.items() if not isinstance(value, list)},
+        "observed": list(words.observed(answer)),
     }
-    drawn = None if decision is None else decision_data(decision, begun)
-    return words, {"function": function, "decision": drawn, "coverage": covered, "runs": runs}
+    drawn = {"function": function, "coverage": covered, "errors": errors, "runs": runs}
+    drawn["decision"] = None if decision is None else decision_data(decision, begun)
+    drawn["table"] = {"name": f"{result.name}-{answer.name}.csv", "text": words.predictions_csv(result, answer, shown)}
+    return told, drawn
 
 
-def _facts(answer: PropertyResult) -> Iterator[tuple[str, str, str]]:
-    """The few numbers that stand out: label, value, and what goes with it."""
-    prediction = answer.guaranteed_prediction or next(iter(answer.predictions.values()))
-    names, theta, mean = prediction.points.space.names, prediction.points.theta, prediction.mean
-    for label, row in (("lowest", int(np.argmin(mean))), ("highest", int(np.argmax(mean)))):
-        at = ", ".join(f"{name} = {value:.3g}" for name, value in zip(names, theta[row], strict=True))
-        yield label, f"{mean[row]:.3g}", at
-    kind = "credible" if answer.guarantee is None else "guaranteed"
-    yield "mean width", f"{prediction.width.mean():.3g}", f"of {kind} {percent(prediction.level)} intervals"
-    learner = _leading(answer)
-    if learner in answer.scores:
-        yield "error", f"{answer.scores[learner].rmse:.3g}", f"of {learner}, root mean square, against fresh runs"
-
-
-def _intervals(answer: PropertyResult) -> Iterator[tuple[str, str]]:
-    """What each kind of interval that is drawn claims: its name, and its claim."""
-    drawn = list(answer.predictions.items())
-    if answer.guaranteed_prediction is not None:
-        drawn.insert(0, (answer.guaranteed or "", answer.guaranteed_prediction))
-    for learner, prediction in drawn:
-        yield f"{learner}, {interval_label(prediction)}", _sentence(str(prediction.claim))
-
-
-def _parts(answer: PropertyResult) -> Iterator[tuple[str, Observations]]:
-    for part, observations in (("train", answer.train), ("calibrate", answer.calibrate), ("test", answer.test)):
-        if observations is not None:
-            yield part, observations
-
-
-def _doubts(answer: PropertyResult) -> Iterator[str]:
-    """What a reader should know before trusting the rest."""
-    for learner, posterior in answer.posteriors.items():
-        if not posterior.record.converged:
-            yield f"{learner}: {posterior.record.verdict}."
-    for part, observations in _parts(answer):
-        if undecided := int(observations.undecided.sum()):
-            total = int(observations.trials.sum())
-            yield f"{undecided:,} of the {total:,} runs of {part} are undecided; they widen every interval."
-
-
-def _missing(train: Observations, runs: Mapping[str, object]) -> Iterator[str]:
-    """Why a kind of run is not shown."""
-    for kind, does in (("satisfied", "satisfies"), ("violated", "violates")):
-        if kind not in runs and getattr(train, kind).any():
-            yield f"Looking for a run that {does} the property would have taken too long."
-        elif kind not in runs:
-            yield f"No training run {does} the property."
-
-
-def _score_rows(answer: PropertyResult) -> Iterator[tuple[str, ...]]:
-    scores = {f"{learner}, credible {percent(score.level)}": score for learner, score in answer.scores.items()}
-    if answer.guarantee is not None and (score := answer.guarantee_score) is not None:
-        scores[f"{answer.guaranteed}, {answer.guarantee.method} {percent(score.level)}"] = score
-    for label, score in scores.items():
-        shares = (f"{100 * share:.1f} %" for share in (score.accuracy, score.wilson_accuracy))
-        yield label, f"{score.rmse:.4f}", *shares, f"{score.uncertainty:.4f}", f"{score.log_score:.4f}"
-
-
-def _observed(answer: PropertyResult) -> Iterator[tuple[str, ...]]:
-    for part, observations in _parts(answer):
-        counts = (
-            len(observations),
-            *(getattr(observations, name).sum() for name in ("trials", "satisfied", "undecided")),
-        )
-        yield part, observations.points.design, *(f"{count:,}" for count in counts)
-
-
-def _sensitivity(result: Result, answer: PropertyResult) -> tuple[FullPosterior, st.Sensitivity | None]:
+def _sensitivity(
+    result: Result, answer: PropertyResult, shown: list[Shown]
+) -> tuple[FullPosterior, st.Sensitivity | None]:
     """Which parameters matter, and to which posterior."""
-    return which_matter(answer.decision, answer.posteriors[_leading(answer)], seed=stream_seed(result.seed, "report"))
+    return which_matter(answer.decision, shown[0].posterior, seed=stream_seed(result.seed, "report"))
 
 
-def _coverage(result: Result, answer: PropertyResult) -> Json | None:
+def _coverage(result: Result, answer: PropertyResult, shown: list[Shown]) -> Json | None:
     test, seed = answer.test, stream_seed(result.seed, "report")
-    if test is None or not (test.trials > 0).any():
+    if not isinstance(test, Observations) or not (test.trials > 0).any():
         return None
     met = None if answer.guarantee_score is None else answer.guarantee_score.wilson_accuracy
-    return coverage_data(answer.posteriors, _leading(answer), answer.guarantee, met, test, seed=seed)
-
-
-def _run(example: Example, train: Observations) -> Json:
-    at = ", ".join(f"{name} = {value:.4g}" for name, value in train.points[example.point].items())
-    words = f"Training point {example.point}, run {example.run}{f': {at}' if at else ''}."
-    return run_data(example.path, example.explanation.lanes, example.explanation.formula.species, words)
-
-
-def _timings(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
-    """How long each task took; runs that several properties share are listed once."""
-    shown: dict[str, float] = {}
-    for task, time in seconds.items():
-        part = task.split()[0]
-        name = f"simulate: {part}" if part in ("train", "test", "calibrate") else task
-        shown[name] = max(time, shown.get(name, 0.0))
-    return [(name, f"{time:.3g}") for name, time in shown.items()]
-
-
-def _range(value: Range | float) -> str:
-    return f"{value.low:g} to {value.high:g}, {value.scale} scale" if isinstance(value, Range) else f"{value:g}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    return coverage_data(by_label(shown), shown[0].label, answer.guarantee, met, test, seed=seed)
 
 
 def _drawn(result: Result, answer: PropertyResult) -> Iterator[tuple[str, Any]]:
@@ -335,9 +194,10 @@ def _drawn(result: Result, answer: PropertyResult) -> Iterator[tuple[str, Any]]:
     from sateen.plot.learning import learned
     from sateen.report import figures
 
+    shown = shown_posteriors(answer)
     if result.space.names:
-        for learner, posterior in answer.posteriors.items():
-            yield learner, learned(posterior)
+        for one in shown:
+            yield one.label, learned(one.posterior)
     if answer.guarantee is not None and 1 <= len(result.space) <= 2:
         yield "guaranteed", figures.guaranteed(answer.guarantee, answer.train)
     if (decision := answer.decision) is not None:
@@ -346,9 +206,9 @@ def _drawn(result: Result, answer: PropertyResult) -> Iterator[tuple[str, Any]]:
             yield "regions", decision.regions.plot(observations=observations)
         if decision.refinement is not None:
             yield "rounds", decision.refinement.plot()
-    if (found := _sensitivity(result, answer)[1]) is not None:
+    if (found := _sensitivity(result, answer, shown)[1]) is not None:
         yield "parameters", found.plot()
-    if (covered := _coverage(result, answer)) is not None:
+    if (covered := _coverage(result, answer, shown)) is not None:
         yield "coverage", figures.coverage(covered)
     for kind, example in examples(result, answer).items():
         yield kind, path_with_explanation(example.path, example.explanation)
