@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 seeds, and keep nothing")
     parser.add_argument("--only", nargs="*", default=["sir", "shifted", "planted"])
     given = parser.parse_args()
-    result: dict[str, Any] = {"machine": machine.note("numpy", "scipy", "numba")}
+    result: dict[str, Any] = {"machine": machine.note("numpy", "scipy", "llvmlite")}
     result["question"] = f"SIR of the paper, {FORMULA}, threshold {THRESHOLD}, {WRONG} wrong, confidence {CONFIDENCE}"
     rows: dict[str, list[dict[str, Any]]] = {"below": [], "above": [], "shifted": []}
     for number in range(2 if given.quick else 10) if {"sir", "shifted"} & set(given.only) else ():

@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("configurations", nargs="*", default=list(CONFIGURATIONS))
     parser.add_argument("--variant", default="paper-data", choices=["paper-data", "as-stated"])
     options = parser.parse_args()
-    about = machine.note("numba", "numpy")
+    about = machine.note("llvmlite", "numpy")
     print(f"{about['processor']}, {about['cores']} cores, load {about['load']}; variant {options.variant}")
     print("cfg         runs   train s    test s   compile s     width   published")
     rows = []

@@ -56,8 +56,9 @@ def main() -> None:
     parser.add_argument("stop", type=int)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--kept", type=Path, default=Path("differential.jsonl"))
+    parser.add_argument("--without", type=int, nargs="*", default=[], help="families that take too long, noted so")
     options = parser.parse_args()
-    wanted = range(options.first, options.stop)
+    wanted = [number for number in range(options.first, options.stop) if number not in options.without]
     now = version()
     lines = options.kept.read_text(encoding="utf-8").splitlines() if options.kept.exists() else []
     kept = {each["family"]: each for each in map(json.loads, lines) if each["version"] == now}
@@ -80,8 +81,9 @@ def main() -> None:
     numbers = sum((Counter(each["numbers"]) for each in every), Counter())
     differences = [text for each in every for text in each["differences"]]
     result = {
-        "machine": machine.note("numba", "numpy", "scipy"),
+        "machine": machine.note("llvmlite", "numpy", "scipy"),
         "families": [options.first, options.stop],
+        "without": options.without,
         "moods": dict(Counter(each["mood"] for each in every)),
         "numbers": dict(numbers),
         "differences": len(differences),

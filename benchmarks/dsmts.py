@@ -49,7 +49,7 @@ def main() -> None:
         counts = f"{row['means_beyond_3']:9}{row['variances_beyond_5']:9}{row['wrong']:7}"
         print(f"{told}{counts}{time.process_time() - begin:7.1f}", flush=True)
     path = machine.write(
-        "dsmts", {"runs": RUNS, "rows": rows, "machine": machine.note("numpy", "numba", "python-libsbml")}
+        "dsmts", {"runs": RUNS, "rows": rows, "machine": machine.note("numpy", "llvmlite", "python-libsbml")}
     )
     print(f"written to {path}")
 

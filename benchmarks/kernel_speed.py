@@ -45,7 +45,7 @@ def speeds(tree: Path, cache: Path) -> dict[str, float]:
 
 def main() -> None:
     revision, processes = sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else 20
-    about = machine.note("numba", "numpy")
+    about = machine.note("llvmlite", "numpy")
     with tempfile.TemporaryDirectory() as folder:
         before = Path(folder) / "before"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", before, revision], cwd=ROOT, check=True)

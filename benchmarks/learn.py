@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 import learning_data
@@ -186,7 +187,8 @@ def sbc(options: argparse.Namespace) -> dict[str, Any]:
     """Ranks of the true f among the posterior's draws, for functions drawn from a Gaussian process prior.
 
     With the hyper-parameters given, the prior is the learner's own and ranks should be uniform, but for the
-    approximation; learned from the data, or under another prior, they need not be.
+    approximation; learned from the data, or under another prior, they need not be. With the floor of the deviation and
+    without it.
     """
     from scipy.special import ndtr
     from scipy.stats import chisquare
@@ -205,10 +207,12 @@ def sbc(options: argparse.Namespace) -> dict[str, Any]:
         "laplace-net": st.LaplaceNet(),
     }
     rows = []
-    print(f"{'method':<20}{'functions':>10}  shares of ranks in ten equal bins (uniform: .1 each), mean |z| and p")
+    print(f"{'method':<18}{'floor':<7}{'functions':>10}  shares of ranks in ten equal bins (uniform: .1 each), and p")
     for name, recipe in methods.items():
+        if options.methods and name not in options.methods:
+            continue
         count = options.functions if "gp" in name else max(options.functions // 5, 20)
-        ranks = []
+        ranks: dict[str, list[int]] = {"no": [], "yes": []}
         for function in range(count):
             rng = np.random.default_rng([2026, function])
             points = space.uniform(60 + tests, seed=function)
@@ -216,13 +220,16 @@ def sbc(options: argparse.Namespace) -> dict[str, Any]:
             f = ndtr(np.linalg.cholesky(covariance) @ rng.standard_normal(len(points)))
             counts = rng.binomial(20, f)
             seen = st.Observations(points[tests:], counts[tests:], 0, 20)
-            drawn = recipe.fit(seen, seed=function).sample(points[:tests], draws, seed=function)
-            ranks += np.sum(drawn < f[:tests], axis=0).tolist()
-        shares, _ = np.histogram(ranks, bins=bins, range=(0, draws + 1))
-        p = float(chisquare(shares).pvalue)
-        rows.append({"method": name, "functions": count, "shares": (shares / shares.sum()).tolist(), "p": p})
-        print(f"{name:<20}{count:>10}  " + " ".join(f"{share:.3f}" for share in rows[-1]["shares"]) + f"  p {p:.2g}",
-              flush=True)  # fmt: skip
+            fitted = recipe.fit(seen, seed=function)
+            for floor, posterior in (("no", replace(fitted, floor=0.0)), ("yes", fitted)):
+                drawn = posterior.sample(points[:tests], draws, seed=function)
+                ranks[floor] += np.sum(drawn < f[:tests], axis=0).tolist()
+        for floor, found in ranks.items():
+            shares, _ = np.histogram(found, bins=bins, range=(0, draws + 1))
+            about = {"method": name, "floor": floor == "yes", "functions": count}
+            rows.append({**about, "shares": (shares / shares.sum()).tolist(), "p": float(chisquare(shares).pvalue)})
+            print(f"{name:<18}{floor:<7}{count:>10}  " + " ".join(f"{share:.3f}" for share in rows[-1]["shares"])
+                  + f"  p {rows[-1]['p']:.2g}", flush=True)  # fmt: skip
     return {"rows": rows}
 
 

@@ -9,8 +9,10 @@ A problem is named
 
     a … i, l            the paper's configuration, in the variant that its published figures come from
     a/as-stated …       the same, as the paper prints it
+    i/fewer, l/fewer    those two with 400 test points instead of 4096, whose truth costs a tenth
     pinned/r08/phi1     a random network with eight rates that is kept with its test points and their truth
     own/r08/m2/phi3     one of the two random networks of our own with as many rates
+    fresh/r08/phi3      the third, with fewer test points: kept apart, to judge what was chosen on the others
 
 Training sets are numbered by a seed. Sets with different numbers, and those of different problems, are independent of
 each other, of the test set and of the runs behind the truth.
@@ -41,9 +43,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from pinned_networks import pinned
 
 FloatArray = npt.NDArray[np.float64]
-Family = Literal["paper", "as-stated", "pinned", "own"]
-FAMILIES: Final[tuple[Family, ...]] = ("paper", "as-stated", "pinned", "own")
+Family = Literal["paper", "as-stated", "fewer", "pinned", "own", "fresh"]
+FAMILIES: Final[tuple[Family, ...]] = ("paper", "as-stated", "fewer", "pinned", "own", "fresh")
 USED: Final = 2  # of our own networks for each dimension: the first that have an informative property of every kind
+FRESH: Final = Design("latin", 100, 1000)  # test points
+FEWER: Final = Design("latin", 400, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,16 @@ def problem(name: str) -> Problem:
             asked = configuration(letter).variant("as-stated")
             (question,) = questions([letter])
             return Problem(replace(question, name=name, formulas={name: asked.formula}, space=asked.space))
+        case [letter, "fewer"] if name in names("fewer"):
+            (question,) = questions([letter])
+            return Problem(replace(question, name=name, formulas={name: question.formulas[letter]}, test=FEWER))
         case ["pinned", rates, kind] if name in names("pinned"):
             return _pinned(name, int(rates[1:]), kind)
         case ["own", rates, network, kind] if name in names("own"):
-            (question,) = (each for each in questions([rates]) if each.name == f"{rates}/{network}")
-            formula = question.formulas[f"{question.name}/{kind}"]
-            return Problem(replace(question, name=name, formulas={name: formula}))
+            return _network(name, rates, network, kind)
+        case ["fresh", rates, kind] if name in names("fresh"):
+            known = _network(name, rates, f"m{USED + 1}", kind)
+            return Problem(replace(known.question, test=FRESH))
     raise unknown_name(f"there is no problem {name!r}", name, names())
 
 
@@ -112,12 +120,19 @@ def names(family: Family | None = None) -> list[str]:
     families = {
         "paper": list(CONFIGURATIONS),
         "as-stated": [f"{letter}/as-stated" for letter in CONFIGURATIONS],
+        "fewer": ["i/fewer", "l/fewer"],
         "pinned": [f"pinned/r{rates:02d}/{kind}" for rates in DIMENSIONS for kind in KINDS],
         "own": [
             f"own/r{rates:02d}/m{place}/{kind}" for rates in NETWORKS for place in range(1, USED + 1) for kind in KINDS
         ],
+        "fresh": [f"fresh/r{rates:02d}/{kind}" for rates in NETWORKS for kind in KINDS],
     }
     return families[family] if family else [name for family in FAMILIES for name in families[family]]
+
+
+def _network(name: str, rates: str, network: str, kind: str) -> Problem:
+    (question,) = (each for each in questions([rates]) if each.name == f"{rates}/{network}")
+    return Problem(replace(question, name=name, formulas={name: question.formulas[f"{question.name}/{kind}"]}))
 
 
 def _pinned(name: str, rates: int, kind: str) -> Problem:
@@ -197,7 +212,7 @@ def _file(problem: Problem, what: str, folder: Path | None) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("problems", nargs="+", help="names of problems, or of a family: paper, as-stated, pinned, own")
+    parser.add_argument("problems", nargs="+", help="names of problems, or of a family: " + ", ".join(FAMILIES))
     parser.add_argument("--seeds", type=int, nargs="*", default=[1], help="numbers of the training sets")
     parser.add_argument("--without-truth", action="store_true", help="make the training and test sets only")
     parser.add_argument("--folder", type=Path)

@@ -4,8 +4,7 @@
     python benchmarks/line_coverage.py [--slow] [--jobs N] [TESTS ...]
 
 Without TESTS, each folder of tests/ and each file beside them is one process, and the processes are added up. Lines
-that run only in child processes, and lines of kernels that numba compiles, are not counted as run. The name is not
-coverage.py, because numba imports a module of that name wherever it finds one.
+that run only in child processes, and lines of kernels, which are compiled, are not counted as run.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def main() -> int:
         subprocess.run([sys.executable, "-m", "coverage", "combine", "--quiet"], cwd=folder, env=data, check=True)
         content = report(folder, data)
     result = {
-        "machine": machine.note("coverage", "pytest", "hypothesis", "numba", "jax"),
+        "machine": machine.note("coverage", "pytest", "hypothesis", "llvmlite", "jax"),
         "tests": "all but the nightly ones" if options.slow else "the fast ones",
         "of": tests,
         "with failures": failed,

@@ -35,6 +35,7 @@ EXPRESSION = ("tests/language/test_expression.py",)
 ERRORS = ("tests/core/test_errors.py",)
 MODEL = ("tests/model/test_checks.py", "tests/model/test_model.py", "tests/model/test_reactions.py")
 ENGINE = ("tests/engine/test_simulate.py",)
+NESTED = ("tests/engine/test_nested.py",)
 CHANCE = ("tests/statistical/test_simulate_distribution.py",)
 
 
@@ -345,8 +346,8 @@ MUTANTS = (
     Mutant(
         "the waiting time has the rate of the first transition",
         "engine/simulate.py",
-        "jump = time + rng.exponential() / total if total",
-        "jump = time + rng.exponential() / (rates[0] or total) if total",
+        "jump = max(time + rng.exponential() / total, just_after(time))",
+        "jump = max(time + rng.exponential() / (rates[0] or total), just_after(time))",
         CHANCE,
     ),
     Mutant(
@@ -376,6 +377,21 @@ MUTANTS = (
         "if not 0.0 <= rate < math.inf:",
         "if not rate < math.inf:",
         ENGINE,
+    ),
+    # What lanes remember of the past.
+    Mutant(
+        "what lasts from time 0 on may end before its window does",
+        "engine/emit_stretch.py",
+        "if a > 0 or c > 0 else reached",
+        "if a > 0 else reached",
+        NESTED,
+    ),
+    Mutant(
+        "a ring does not grow, and rows are overwritten that are still read",
+        "engine/emit_delay.py",
+        "while 2 * (it - oldest) >= rows:",
+        "while it - oldest >= 2 * rows:",
+        NESTED,
     ),
 )
 

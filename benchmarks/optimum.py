@@ -137,7 +137,7 @@ def main() -> None:
     )
     asked = parser.parse_args()
     seeds = 2 if asked.quick else SEEDS
-    result: dict[str, Any] = {"machine": machine.note("sateen", "numpy", "scipy", "numba")}
+    result: dict[str, Any] = {"machine": machine.note("sateen", "numpy", "scipy", "llvmlite")}
     points = []
     if {"search", "value"} & set(asked.only):
         top, where = largest(50 if asked.quick else 200, 10, 0.15)

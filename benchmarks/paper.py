@@ -33,7 +33,7 @@ STAGES: Final = {
     "runs for calibrations": ("held-out",),
     "calibrations": ("lift",),
 }
-PACKAGES: Final = ("numpy", "scipy", "numba", "jax", "optax")
+PACKAGES: Final = ("numpy", "scipy", "llvmlite", "jax", "optax")
 COMPARISON: Final = "The paper's methods: "  # how the caption of the table of presets begins
 
 

@@ -19,12 +19,13 @@ PROTOTYPES = Path(__file__).resolve().parents[2] / "shared" / "prototypes"
 
 @dataclass(frozen=True)
 class Race:
-    """A model whose rates are mass action with known constants, and the time up to which it runs."""
+    """A model whose rates are mass action with known constants, until when, and at how many times it is seen."""
 
     name: str
     model: st.Model
     theta: dict[str, float]
     until: float
+    points: int = 2
 
     def constants(self) -> list[float]:
         """The rate of each reaction when there is exactly one way to choose its reactants."""
@@ -40,7 +41,7 @@ class Race:
 
 
 class GillesPy2:
-    """GillesPy2's compiled C++ solver: two output points, no monitor; the CPU time of a call, its own process included.
+    """GillesPy2's compiled C++ solver, no monitor; the CPU time of a call, its own process included.
 
     `solver_seconds` is the part that the solver's own process took in the last call.
     """
@@ -66,7 +67,7 @@ class GillesPy2:
             model.add_reaction(
                 gillespy2.Reaction(name=f"r{j}", reactants=reactants, products=products, propensity_function=propensity)
             )
-        model.timespan(gillespy2.TimeSpan(np.array([0.0, race.until])))
+        model.timespan(gillespy2.TimeSpan(np.linspace(0.0, race.until, race.points)))
         # It builds with the base interpreter of a virtual environment, which must find the environment's SCons.
         os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         began = time.perf_counter()

@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[race.name for race in RACES], help="models to run")
     options = parser.parse_args()
     rounds = 2 if options.quick else 11
-    about = machine.note("sateen", "numba", "numpy", "gillespy2", "libroadrunner")
+    about = machine.note("sateen", "llvmlite", "numpy", "gillespy2", "libroadrunner")
     print(f"{about['processor']}, load {about['load']}, {about['versions']}")
     rows: list[dict[str, Any]] = []
     for race in RACES:
