@@ -47,7 +47,8 @@ _Handler = Callable[[Session, dict[str, Any]], Awaitable[Any]]
 
 def make_app(folder: Folder, target: str | None) -> Starlette:
     """The app, with the workers that begin and end with it."""
-    setup = {"folder": str(folder.root), "black_boxes": list(folder.allowed), "target": target}
+    allowed = {"black_boxes": list(folder.allowed), "learners": list(folder.learners)}
+    setup = {"folder": str(folder.root), **allowed, "target": target}
     pages = _Pages(folder, target)
 
     @contextlib.asynccontextmanager
@@ -110,6 +111,7 @@ class _Pages:
     def __init__(self, folder: Folder, target: str | None) -> None:
         self.folder = folder
         self.target = target
+        self.learners = [name for name in LEARNERS.names() if not name.endswith(_FOR_COMPARISON)]
         self._files = {each.name: each.read_bytes() for each in _STATIC.iterdir() if each.is_file()}
 
     async def static(self, request: Request) -> Response:
@@ -138,7 +140,7 @@ class _Pages:
             "open": document,
             "sessions": sessions,
             "worker": session.state["worker"],
-            "learners": [name for name in LEARNERS.builtin if not name.endswith(_FOR_COMPARISON)],
+            "learners": [*self.learners, *self.folder.learners],
             "limits": {"body": MOST_BODY},
         }
         return JSONResponse(content)
@@ -157,7 +159,7 @@ class _Pages:
             return (await session.ask("document", {"path": self.target}))["doc"]
         if self.target in self.folder.allowed:
             return {"language": "black-box", "text": None, "source": self.target, **_PLAIN}
-        text = await asyncio.to_thread(self.folder.text, self.target)
+        text = await asyncio.to_thread(self.folder.shown, self.target)
         return {"language": language_of(self.target), "text": text, "source": self.target, **_PLAIN}
 
     def _sessions(self) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ class Desk:
     """Answers commands: the clicks and keystrokes in the main thread, and the campaign in its own."""
 
     def __init__(self, setup: Mapping[str, Any], channel: Telling) -> None:
-        self.folder = Folder(FilePath(setup["folder"]), tuple(setup["black_boxes"]))
+        self.folder = Folder(FilePath(setup["folder"]), tuple(setup["black_boxes"]), tuple(setup["learners"]))
         self.channel = channel
         self.campaign: Campaign | None = None
         self._clicks = Clicks()

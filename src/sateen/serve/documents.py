@@ -56,7 +56,8 @@ class CapsDocument:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the user edits, and what a study adds: its `name`, its `caps`, and the `settings` of its learner."""
+    """What the user edits, and what a study adds: its `name`, its `caps`, the `settings` of its learner, `scale` and
+    `split` of its model, and the `end` up to which its property is read."""
 
     language: Language = "sateen"
     text: _Text | None = None
@@ -68,6 +69,9 @@ class Document:
     learner: Annotated[str, Meta(max_length=200)] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     caps: CapsDocument = CapsDocument()
+    scale: float | Annotated[str, Meta(max_length=100)] | None = None
+    split: bool = True
+    end: Annotated[float, Meta(ge=0)] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     name: Annotated[str, Meta(max_length=1000)] | None = None
 
@@ -138,7 +142,7 @@ def _read(document: Document, text: str) -> st.Model:
     if not text.strip():
         raise ModelError("the model is empty", remedy="type one, open a file, or pick an example")
     if reader.takes_scale:
-        return reader.read(text, scale=None, split=True)
+        return reader.read(text, scale=document.scale, split=document.split)
     if reader.takes_constants:
         return reader.read(text, constants=constants_of(document, text))
     return reader.read(text)
@@ -199,7 +203,7 @@ def formula_of(document: Document, model: Source | None, space: st.Space | None)
             constants = {one.name: values[one.name] for one in model.constants if math.isfinite(values[one.name])}
         except InputError:  # a value is missing, of which the ranges tell
             constants = {}
-    formula = st.stl(text, constants=constants)
+    formula = st.stl(text, constants=constants, end=document.end)
     if isinstance(model, st.Model):
         for name in formula.species:
             if model.meaning(name) is None:
@@ -222,7 +226,7 @@ def question_of(document: Document, folder: Folder) -> Question:
     if name in (LEARNER, "ep-gp"):
         settings = {"inducing": _INDUCING.get(len(space), _INDUCING_BEYOND)}
     settings |= document.settings
-    return Question(document, model, formula, space, make_learner(name, settings), settings)
+    return Question(document, model, formula, space, make_learner(folder.learner(name), settings), settings)
 
 
 def check_model(document: Document, folder: Folder) -> dict[str, Any]:
@@ -273,7 +277,7 @@ def check_formula(document: Document, folder: Folder) -> dict[str, Any]:
         pass
     formula = formula_of(document, model, space)
     if formula is None:
-        return {"ok": True, "text": "", "horizon": None, "parameters": [], "warnings": []}
+        return {"ok": True, "text": "", "horizon": None, "end": None, "parameters": [], "warnings": []}
     plain = formula_of(replace(document, negate=False), model, space)
     matter = list(relevant(model, plain)) if isinstance(model, st.Model) and plain is not None else []
     warnings = []
@@ -283,6 +287,7 @@ def check_formula(document: Document, folder: Folder) -> dict[str, Any]:
         "ok": True,
         "text": str(formula),
         "horizon": _finite(formula.horizon),
+        "end": formula.end,
         "parameters": matter,
         "warnings": warnings,
     }

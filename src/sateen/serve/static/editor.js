@@ -4,7 +4,7 @@ import { $, make, rested, say } from "./dom.js";
 import { count, short } from "./scales.js";
 import { post } from "./wire.js";
 
-const EMPTY = { language: "sateen", text: "", source: null, formula: "", negate: false, ranges: [], fixed: {}, learner: null, settings: {}, caps: {}, seed: 1, name: null };
+const EMPTY = { language: "sateen", text: "", source: null, formula: "", negate: false, ranges: [], fixed: {}, learner: null, settings: {}, caps: {}, scale: null, split: true, end: null, seed: 1, name: null };
 const REST = { formula: 120, model: 250 };  // ms without a key before a check
 
 export class Editor {
@@ -49,11 +49,14 @@ export class Editor {
     $("model").disabled = $("language").disabled = closed;
     $("language").value = this.doc.language;
     const source = this.doc.source ? `from ${this.doc.source}${closed ? ", which is read by the server" : ""}` : null;
-    $("source").textContent = [source, this.doc.note].filter(Boolean).join("; ");
+    const { scale, split, learner } = this.doc;
+    const read = [scale === null ? "" : `scale = ${JSON.stringify(scale)}`, split ? "" : "split = false"];
+    $("source").textContent = [source, ...read, this.doc.note].filter(Boolean).join("; ");
     $("source").hidden = !$("source").textContent;
     $("formula").value = this.doc.formula;
     $("negate").checked = this.doc.negate;
-    $("learner").value = this.doc.learner ?? "";
+    if (learner && ![...$("learner").options].some(option => option.value === learner)) $("learner").append(make("option", { value: learner, textContent: learner }));
+    $("learner").value = learner ?? "";
     $("seed").value = this.doc.seed;
     this.#sayCarried();
     for (const part of ["model", "formula"]) {
@@ -90,7 +93,8 @@ export class Editor {
     if (!this.model) return;
     await this.#check("formula", this.doc.formula.trim() !== "", reply => {
       const horizon = reply.horizon === null ? "looks ahead without end" : `looks ${short(reply.horizon)} ahead`;
-      return [make("p", { className: "fine" }, make("code", { textContent: reply.text }), ` ${horizon} ✓`)];
+      const end = reply.end === null ? "" : `, read on each run up to time ${short(reply.end)}`;
+      return [make("p", { className: "fine" }, make("code", { textContent: reply.text }), ` ${horizon}${end} ✓`)];
     });
     this.#drawRanges();
     this.onChange();
