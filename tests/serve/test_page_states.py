@@ -237,7 +237,7 @@ def test_words_can_be_read_and_fit_a_narrow_window(browser, server, scheme):
         assert least["contrast"] >= 4.5, least
         for name in ("open", "save", "certify"):
             page.click(f"#{name}")
-            dialog = visit.see(f"#{name}-dialog").bounding_box()  # "save" asks the server for a name first
+            dialog = visit.see(f"#{name}-dialog").bounding_box()
             assert dialog["x"] >= 0
             assert dialog["x"] + dialog["width"] <= 400
             least = page.evaluate(CONTRAST)
@@ -290,3 +290,41 @@ def test_a_visit_by_keyboard_alone(browser, server):
         keyboard.press("Enter")
         visit.see('body[data-phase="stopped"]')
         assert visit.text("#live").startswith("Stopped")
+
+
+def test_what_is_typed_into_a_range_stays_while_a_check_comes_back(browser, server):
+    """A check draws the table again; the caret and half a number are where they were."""
+    with visiting(browser, server) as visit:
+        write_model(visit, SIR, "F[0, 50] I == 0")
+        field = visit.page.get_by_label("beta from")
+        field.fill("0.05")
+        visit.page.keyboard.press("ArrowLeft")
+        visit.value("document.querySelector('#ranges [aria-label=\"beta from\"]').before('marked')")
+        visit.write("F[0, 51] I == 0")
+        field.focus()
+        visit.page.keyboard.press("End")
+        visit.page.keyboard.press("Backspace")
+        visit.page.keyboard.press("Backspace")  # "0."
+        visit.until("!document.getElementById('ranges').textContent.includes('marked')")
+        assert field.input_value() == "0."
+        visit.page.keyboard.type("07")
+        assert field.input_value() == "0.07"
+        visit.until("!document.getElementById('start').disabled")
+
+
+def test_the_dialog_to_save_opens_at_once_and_leaves_a_name_that_was_typed(browser, server):
+    with visiting(browser, server) as visit:
+        visit.open_example("decay")
+        visit.start()
+        asked = []
+        visit.page.route("**/api/hello", lambda route: asked.append(route))  # no answer comes yet
+        visit.page.click("#save")
+        assert visit.page.locator("#save-dialog").is_visible()
+        assert visit.page.input_value("#save-name") == visit.text("#session")
+        visit.page.fill("#save-name", "mine")
+        wait_until(lambda: bool(asked) or visit.page.wait_for_timeout(20))
+        taken = [{"path": f"{visit.text('#session')}.toml", "kind": "study"}]
+        asked[0].fulfill(json={**json.loads(server.ask("hello")), "files": taken})
+        visit.until("fetch('/static/words.js').then(() => true)")
+        assert visit.page.input_value("#save-name") == "mine"
+        visit.page.keyboard.press("Escape")

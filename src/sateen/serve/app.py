@@ -30,6 +30,7 @@ from sateen.serve.guard import MOST_BODY, Guard
 from sateen.serve.session import Session
 
 _HEARTBEAT: Final = 10.0  # seconds
+_PAGE_FIRST: Final = 0.5  # seconds in which the page can be loaded, before a worker begins to need a processor
 _FOR_COMPARISON: Final = ("-faithful", "-as-run", "sparse-vi")  # learners that nobody would wait for
 _HOST: Final = "127.0.0.1"
 _GRACE: Final = 1  # seconds for what is under way when the server ends
@@ -55,7 +56,11 @@ def make_app(folder: Folder, target: str | None) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.session = session = Session(setup)
         try:
-            await asyncio.to_thread(session.begin)
+            if target is None:  # then the page needs no worker, until somebody opens or types something
+                loop = asyncio.get_running_loop()
+                loop.call_later(_PAGE_FIRST, loop.run_in_executor, None, session.begin)
+            else:
+                await asyncio.to_thread(session.begin)
             yield
         finally:
             await asyncio.to_thread(session.end)

@@ -84,7 +84,7 @@ export class Editor {
     if (!known) return;
     this.proposals = this.model?.parameters ?? [];
     if (this.model && !this.#blackBox) this.#propose();
-    this.#drawRanges();
+    this.#drawRanges(true);
     this.onChange();
     await this.checkFormula();
   }
@@ -96,7 +96,7 @@ export class Editor {
       const end = reply.end === null ? "" : `, read on each run up to time ${short(reply.end)}`;
       return [make("p", { className: "fine" }, make("code", { textContent: reply.text }), ` ${horizon}${end} ✓`)];
     });
-    this.#drawRanges();
+    this.#drawRanges(true);
     this.onChange();
   }
 
@@ -187,11 +187,12 @@ export class Editor {
     this.onChange();
   }
 
-  #drawRanges() {
+  /** With `keep`, what is being typed stays as it is, such as "0.", and so does the caret. */
+  #drawRanges(keep = false) {
     const matter = this.formula?.parameters;
     const proposed = this.proposals.map(each => each.name);
     const names = [...new Set([...proposed, ...proposed.length && !this.#open ? [] : [...this.doc.ranges.map(each => each.name), ...Object.keys(this.doc.fixed)]])];
-    const focused = document.activeElement?.getAttribute("aria-label");
+    const typing = $("ranges").contains(document.activeElement) ? document.activeElement : null, { value, selectionStart, selectionEnd } = typing ?? {};
     const number = (label, value, store) => make("input", {
       type: "text", inputMode: "decimal", value: value ?? "", "aria-label": label, size: 6,
       oninput: event => { store(event.target.value.trim() === "" ? NaN : Number(event.target.value)); this.#sayProblems(); this.onChange(); },
@@ -209,7 +210,12 @@ export class Editor {
       return make("tr", { className: idle ? "idle" : "", title }, make("td", {}, tick), make("th", { scope: "row", textContent: name }), ...cells);
     }));
     if (this.#open) $("ranges").tBodies[0].append(this.#adder(names));
-    if (focused) $("ranges").querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+    const again = typing && $("ranges").querySelector(`[aria-label="${CSS.escape(typing.getAttribute("aria-label"))}"]`);
+    again?.focus();
+    if (keep && again?.type === "text") {
+      again.value = value;
+      again.setSelectionRange(selectionStart, selectionEnd);
+    }
     this.#sayProblems();
   }
 

@@ -288,17 +288,19 @@ openDialog({
   onOpened: (doc, next) => { dropFrame(); show(doc, Boolean(next.frame)); own(next); },
   onNew: () => { editor.load({}); $("model").focus(); },
 });
+const savedName = () => state.saved?.replace(/\.toml$/, "");
 /** The name under which this was saved, or one that no study has. */
-async function suggestedName() {
-  if (state.saved) return state.saved.replace(/\.toml$/, "");
-  const files = new Set((await get("hello")).files.map(({ path }) => path)), stem = state.session ?? "study";
+async function freeName(stem) {
+  if (stem === savedName()) return stem;
+  const files = new Set((await get("hello")).files.map(({ path }) => path));
   for (let n = 1; ; n++) {
     const name = n === 1 ? stem : `${stem}-${n}`;
     if (!files.has(`${name}.toml`)) return name;
   }
 }
 saveDialog({
-  suggested: suggestedName,
+  proposed: () => savedName() ?? state.session ?? "study",
+  free: freeName,
   onSaved: reply => { $("live").textContent = `Saved as ${reply.path}`; problem = null; },
 });
 certifyDialog({ threshold: () => map.p, onState: own });
