@@ -199,6 +199,53 @@ def test_a_study_in_a_folder_below_names_what_is_beside_it(tmp_path):
     assert Path(question.model.__code__.co_filename) == tmp_path / "deep" / "coin.py"
 
 
+OPEN_RATES = """ctmc
+const int most;
+const double arrival;
+const double service;
+module queue
+  waiting : [0..most] init 0;
+  [] waiting < most -> arrival : (waiting' = waiting + 1);
+  [] waiting > 0 -> service : (waiting' = waiting - 1);
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    ("constants", "space"),
+    [
+        ("{ most = 4 }", "{ arrival = [0.5, 2], service = 1.5 }"),
+        ("{ most = 4, service = 1.5 }", "{ arrival = [0.5, 2] }"),
+    ],
+)
+def test_a_rate_that_prism_leaves_open_is_a_parameter_or_a_constant_as_the_study_says(tmp_path, constants, space):
+    """So the model is the study's own, to the last character, and what was observed of it can be gone on from."""
+    (tmp_path / "queue.prism").write_text(OPEN_RATES)
+    text = study(
+        model=f'{{ file = "queue.prism", constants = {constants} }}',
+        space=space,
+        property='{ p = "F[0, 5] waiting == 4" }',
+    )
+    (tmp_path / "s.toml").write_text(text)
+    st.Study.load(tmp_path / "s.toml").run(progress=None)
+    folder = Folder(tmp_path)
+    doc = document_of("s.toml", folder)
+    question = question_of(read_body(Document, {name: doc[name] for name in Document.__annotations__}), folder)
+    assert str(question.model) == str(st.Study.load(tmp_path / "s.toml").model)
+    assert with_training(Record({}), session_folder(tmp_path, "s"), folder, "s.toml", question).runs == 640
+    typed = document(
+        language="prism",
+        text=OPEN_RATES,
+        formula="F[0, 5] waiting == 4",
+        ranges=[{"name": "arrival", "low": 0.5, "high": 2.0}],
+        fixed={"most": 4, "service": 1.5},
+    )
+    assert {each.name for each in question_of(read_body(Document, typed), folder).model.parameters} == {
+        "arrival",
+        "service",
+    }
+
+
 @pytest.mark.parametrize("text", ["[study", "study = 3", "model = 3\nlearn = { learners = 3 }", "x = " + "[" * 10_000])
 def test_a_study_that_is_none_is_an_error_of_the_users(tmp_path, text):
     (tmp_path / "s.toml").write_text(text)

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -56,8 +57,8 @@ class CapsDocument:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the user edits, and what a study adds: its `name`, its `caps`, the `settings` of its learner, `scale` and
-    `split` of its model, and the `end` up to which its property is read."""
+    """What the user edits, and what a study adds: its `name`, its `caps`, the `settings` of its learner, the `end` to
+    which its property is read, and of its model `scale`, `split` and the names of its `constants`."""
 
     language: Language = "sateen"
     text: _Text | None = None
@@ -71,6 +72,7 @@ class Document:
     caps: CapsDocument = CapsDocument()
     scale: float | Annotated[str, Meta(max_length=100)] | None = None
     split: bool = True
+    constants: Annotated[tuple[_Name, ...], Meta(max_length=1000)] = ()
     end: Annotated[float, Meta(ge=0)] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     name: Annotated[str, Meta(max_length=1000)] | None = None
@@ -149,12 +151,30 @@ def _read(document: Document, text: str) -> st.Model:
 
 
 def constants_of(document: Document, text: str) -> dict[str, float]:
-    """Of a model in the PRISM language: the values of those open constants that are no rates, from what is fixed."""
+    """Of a model in the PRISM language: the values, from what is fixed, of those open constants that cannot stay open,
+    such as bounds, and of those to which a study gives a value; others are parameters."""
     from sateen.model.prism_text import parse_program
 
     declared = [each.name for each in parse_program(text).constants if each.value is None]
     varying = {each.name for each in document.ranges}
-    return {name: value for name, value in document.fixed.items() if name in declared and name not in varying}
+    fixed = {name: value for name, value in document.fixed.items() if name in declared and name not in varying}
+    needed = {*document.constants, *_not_open(text, tuple(fixed.items()))}
+    return {name: value for name, value in fixed.items() if name in needed}
+
+
+@lru_cache(maxsize=8)
+def _not_open(text: str, fixed: tuple[tuple[str, float], ...]) -> tuple[str, ...]:
+    """The names without whose value the model cannot be read; all, if it cannot be read with all of them either."""
+    read = READERS[SUFFIXES["prism"]].read
+
+    def fails(without: str) -> bool:
+        try:
+            read(text, constants={name: value for name, value in fixed if name != without})
+        except InputError:
+            return True
+        return False
+
+    return tuple(name for name, _ in fixed if fails(name))
 
 
 def space_of(document: Document, model: Source) -> st.Space:

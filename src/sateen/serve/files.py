@@ -84,7 +84,7 @@ class Folder:
     def learner(self, name: str) -> str:
         """The name of a learner. The class of a user's own is code, so the command line must have named it."""
         if ":" in name and name not in self.learners:
-            remedy = "if you trust it, name it on the command line: sateen serve --learner package:Class"
+            remedy = f"if you trust it, name it on the command line: sateen serve --learner {name[:_SHOWN]}"
             raise InputError(f"the learner {name[:_SHOWN]} is Python code, which is not run here", remedy=remedy)
         return name
 

@@ -133,6 +133,7 @@ def document_of(path: str, folder: Folder) -> dict[str, Any]:
         **_model_of(model, path, folder, fixed),
         "scale": model.get("scale"),
         "split": model.get("split", True),
+        "constants": list(model.get("constants") or ()),
         "formula": "" if formula is None else str(formula),
         "end": None if formula is None else formula.end,
         "negate": False,

@@ -32,6 +32,7 @@ export function openDialog({ onAsked, onOpened, onNew }) {
   $("new").onclick = () => { dialog.close(); onNew(); };
   const choose = async what => {
     say($("open-said"), [make("p", { textContent: "Opening…" })]);
+    $("open-title").scrollIntoView();  // what is said stands below it
     onAsked(true);
     try {
       const { doc, state } = await post("open", what);

@@ -4,15 +4,23 @@ import { $, make, rested, say } from "./dom.js";
 import { count, short } from "./scales.js";
 import { post } from "./wire.js";
 
-const EMPTY = { language: "sateen", text: "", source: null, formula: "", negate: false, ranges: [], fixed: {}, learner: null, settings: {}, caps: {}, scale: null, split: true, end: null, seed: 1, name: null };
+const EMPTY = { language: "sateen", text: "", source: null, formula: "", negate: false, ranges: [], fixed: {}, learner: null, settings: {}, caps: {}, scale: null, split: true, constants: [], end: null, seed: 1, name: null };
 const REST = { formula: 120, model: 250 };  // ms without a key before a check
+
+/** The language that a text is surely in, or null. */
+const languageOf = text => /^\s*<(\?xml|sbml)\b/.test(text) ? "sbml" : /^(\s|\/\/.*\n)*(ctmc|dtmc|mdp|stochastic)\s/.test(text) ? "prism" : null;
 
 export class Editor {
   /** `onChange()` whenever the document or what is known of it changes. */
   constructor(onChange) {
     Object.assign(this, { onChange, doc: { ...EMPTY }, model: null, formula: null, proposals: [], turns: { model: 0, formula: 0 } });
     const checkModel = this.recheck = rested(REST.model, () => this.checkModel()), checkFormula = rested(REST.formula, () => this.checkFormula());
-    $("model").oninput = () => { this.#edit({ text: $("model").value }, "model"); checkModel(); };
+    $("model").oninput = () => {
+      const text = $("model").value, language = this.doc.text ? null : languageOf(text);  // of what is pasted into an empty field
+      if (language) $("language").value = language;
+      this.#edit({ text, ...language ? { language } : {} }, "model");
+      checkModel();
+    };
     $("language").onchange = () => { this.#edit({ language: $("language").value }, "model"); this.checkModel(); };
     $("formula").oninput = () => { this.#edit({ formula: $("formula").value.replace(/\s*\n\s*/g, " ") }, "formula"); checkFormula(); };
     $("negate").onchange = () => { this.#edit({ negate: $("negate").checked }, "formula"); this.checkFormula(); };
@@ -200,7 +208,7 @@ export class Editor {
     $("ranges").tBodies[0].replaceChildren(...names.map(name => {
       const range = this.doc.ranges.find(each => each.name === name), constant = proposed.length > 0 && !proposed.includes(name);
       const idle = matter && !constant && !matter.includes(name);
-      const tick = make("input", { type: "checkbox", checked: Boolean(range), disabled: constant, "aria-label": `vary ${name}`, onchange: event => this.#vary(name, event.target.checked) });
+      const tick = make("input", { type: "checkbox", checked: Boolean(range), disabled: constant, title: constant ? "the model cannot be read without a value of it" : "", "aria-label": `vary ${name}`, onchange: event => this.#vary(name, event.target.checked) });
       const cells = range ? [
         make("td", {}, number(`${name} from`, range.low, value => { range.low = value; })),
         make("td", {}, number(`${name} to`, range.high, value => { range.high = value; })),

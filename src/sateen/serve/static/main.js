@@ -120,6 +120,7 @@ function refresh() {
   $("another").disabled = !(online && runs.picked && runs.batches);
   $("mode").disabled = Boolean(frame && !frame.y);
   $("preview").hidden = !frame?.preview;
+  for (const label of document.querySelectorAll(".axis")) label.hidden = !(frame && view);
   $("overlay").textContent = frame ? "" : words.overlay(state, editor.ready);
   $("notes").replaceChildren(...words.notes(state, frame, edited).map(textContent => make("p", { className: "note", textContent })));
   $("map-title").textContent = `f(${frame ? [frame.x.name, frame.y?.name].filter(Boolean).join(", ") : "θ"})`;
@@ -190,7 +191,6 @@ function adoptView() {
 }
 
 function drawAxes() {
-  for (const label of document.querySelectorAll(".axis")) label.hidden = false;
   const names = started.ranges.map(each => each.name);
   const options = (chosen, more = []) => [...names.map(name => [name, name]), ...more].map(([value, textContent]) => make("option", { value, textContent, selected: value === chosen }));
   $("x-axis").replaceChildren(...options(view.x));
