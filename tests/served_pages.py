@@ -211,10 +211,11 @@ class Visit:
 
     def rest(self, server: Server) -> None:
         """Wait until nothing is learned any more, after Pause or Stop, and the page shows all that was observed."""
-        runs, points = (server.rest()[name] for name in ("runs", "points"))
+        runs, points, frame = (server.rest()[name] for name in ("runs", "points", "frame"))
         said = f"{runs:,} runs at {points:,} points"
         self.until("document.getElementById('counts').textContent === x", said)
         self.until("document.getElementById('map').dataset.runs === x", str(runs))
+        self.until("Number(document.getElementById('map').dataset.frame) >= x", frame)
 
     def click_map(self, across: float, down: float) -> None:
         """Click the map, and wait for the runs there."""

@@ -42,6 +42,13 @@ def wait_until(fine: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def client_of(address: str) -> httpx.Client:
+    """What asks the server at an address."""
+    base, _, token = address.strip().partition("/#token=")
+    headers = {"Authorization": f"Bearer {token}", "X-Sateen": "1"}
+    return httpx.Client(base_url=base, headers=headers, timeout=PATIENCE)
+
+
 class Serving:
     """A server, from its start to its end."""
 
@@ -51,8 +58,7 @@ class Serving:
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
         self.base, _, self.token = self.address.partition("/#token=")
-        headers = {"Authorization": f"Bearer {self.token}", "X-Sateen": "1"}
-        self.client = httpx.Client(base_url=self.base, headers=headers, timeout=PATIENCE)
+        self.client = client_of(self.address)
 
     def __enter__(self) -> Serving:
         return self

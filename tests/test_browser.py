@@ -59,11 +59,13 @@ class Browser:
             os.close(each)
         self.number, self.unread, self.session = 0, b"", ""
         self.complaints: list[str] = []
+        self.loaded: set[str] = set()  # documents, by the number of their loader
         self.fetched: list[str] = []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
+        self.ask("Page.setLifecycleEventsEnabled", enabled=True)
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """What the browser answers."""
@@ -99,6 +101,8 @@ class Browser:
             self.complaints.append(json.dumps(about["args"])[:2000])
         elif method == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
             self.complaints.append(about["entry"]["text"])
+        elif method == "Page.lifecycleEvent" and about["name"] == "load":
+            self.loaded.add(about["loaderId"])
         elif method == "Network.requestWillBeSent":
             self.fetched.append(about["request"]["url"])
 
@@ -112,7 +116,9 @@ class Browser:
         """Open a page, and wait until its pictures are drawn."""
         self.complaints.clear()
         self.fetched.clear()
-        self.ask("Page.navigate", url=file.as_uri())
+        loader = self.ask("Page.navigate", url=file.as_uri())["loaderId"]
+        while loader not in self.loaded:  # until then an answer may be of the page before
+            self._note(self._next())
         self.wait("document.readyState === 'complete' && document.documentElement.dataset.drawn === 'yes'")
 
     def wait(self, condition: str) -> None:

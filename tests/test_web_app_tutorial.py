@@ -26,6 +26,13 @@ def test_the_tutorial_of_the_web_app_can_be_followed(tmp_path: Path) -> None:
     low, high = map(float, re.findall(r"\(([\d.]+) to ([\d.]+)\)", seen.place)[0])
     model = st.Model.load(ROOT / "examples" / "sir.sateen")
     assert low < st.exact(model, "(I > 0) U[100, 120] (I == 0)", place)[0] < high
-    assert f"{seen.refined_runs:,} runs" in page
-    assert seen.claim.startswith("with probability 95 % over the draw, the probability is at least 0.2 for at least 95")
+    # A round that the pause cut short is completed first, so what the map adds may be more than the refinement.
+    (refined,) = (tmp_path / "sir-session" / "stages").glob("round-*.safetensors")
+    assert f"{st.Observations.load(refined).trials.sum():,} runs" in page
+    # Fresh runs that go well prove more than was asked for; which they are depends on where the learning was paused.
+    claimed = re.match(
+        r"with probability 95 % over the draw, the probability is at least 0\.2 for at least (\S+) % of", seen.claim
+    )
+    assert claimed, seen.claim
+    assert 95 <= float(claimed[1]) < 100
     assert st.Study.load(tmp_path / "epidemic.toml").name == "epidemic"

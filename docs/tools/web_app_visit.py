@@ -30,7 +30,6 @@ class Seen:
 
     regions: str
     place: str
-    refined_runs: int
     claim: str
 
 
@@ -52,12 +51,11 @@ def follow(visit: Visit, take: Callable[[str], None]) -> Seen:
     regions, before = visit.text("#p-said"), int(visit.data("#map", "runs") or 0)
     page.click("#refine-unsure")
     visit.until("Number(document.getElementById('map').dataset.runs) > x", before)
-    refined = int(visit.data("#map", "runs") or 0) - before
     page.click("#certify")
     page.click("#certify-dialog .primary")
     visit.see("#claims .done .sentence")
     take("certificate")
-    seen = Seen(regions, visit.text("#runs-place"), refined, visit.text("#claims .done .sentence"))
+    seen = Seen(regions, visit.text("#runs-place"), visit.text("#claims .done .sentence"))
     page.click("#save")
     page.fill("#save-name", "epidemic")
     page.click("#save-dialog .primary")

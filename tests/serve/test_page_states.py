@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +24,7 @@ recover: I -> R @ gamma * I
 # The style of the ring, the identifier and the words of an element; three radios share the ring of their frame.
 FOCUSED = """e => [getComputedStyle(e.name === "mode" ? e.closest("fieldset") : e).outlineStyle,
   e.id || e.tagName, e.textContent.trim()]"""
+EXAMPLES = Path(__file__).parents[2] / "examples"
 CONTRAST = Path(__file__).with_name("contrast.js").read_text(encoding="utf-8")
 
 
@@ -237,7 +239,7 @@ def test_words_can_be_read_and_fit_a_narrow_window(browser, server, scheme):
         assert least["contrast"] >= 4.5, least
         for name in ("open", "save", "certify"):
             page.click(f"#{name}")
-            dialog = visit.see(f"#{name}-dialog").bounding_box()  # "save" asks the server for a name first
+            dialog = visit.see(f"#{name}-dialog").bounding_box()
             assert dialog["x"] >= 0
             assert dialog["x"] + dialog["width"] <= 400
             least = page.evaluate(CONTRAST)
@@ -290,3 +292,87 @@ def test_a_visit_by_keyboard_alone(browser, server):
         keyboard.press("Enter")
         visit.see('body[data-phase="stopped"]')
         assert visit.text("#live").startswith("Stopped")
+
+
+def test_what_is_typed_into_a_range_stays_while_a_check_comes_back(browser, server):
+    """A check draws the table again; the caret and half a number are where they were."""
+    with visiting(browser, server) as visit:
+        write_model(visit, SIR, "F[0, 50] I == 0")
+        field = visit.page.get_by_label("beta from")
+        field.fill("0.05")
+        visit.page.keyboard.press("ArrowLeft")
+        visit.value("document.querySelector('#ranges [aria-label=\"beta from\"]').before('marked')")
+        visit.write("F[0, 51] I == 0")
+        field.focus()
+        visit.page.keyboard.press("End")
+        visit.page.keyboard.press("Backspace")
+        visit.page.keyboard.press("Backspace")  # "0."
+        visit.until("!document.getElementById('ranges').textContent.includes('marked')")
+        assert field.input_value() == "0."
+        visit.page.keyboard.type("07")
+        assert field.input_value() == "0.07"
+        visit.until("!document.getElementById('start').disabled")
+
+
+def test_the_dialog_to_save_opens_at_once_and_leaves_a_name_that_was_typed(browser, server):
+    with visiting(browser, server) as visit:
+        visit.open_example("decay")
+        visit.start()
+        asked = []
+        visit.page.route("**/api/hello", lambda route: asked.append(route))  # no answer comes yet
+        visit.page.click("#save")
+        assert visit.page.locator("#save-dialog").is_visible()
+        assert visit.page.input_value("#save-name") == visit.text("#session")
+        visit.page.fill("#save-name", "mine")
+        wait_until(lambda: bool(asked) or visit.page.wait_for_timeout(20))
+        taken = [{"path": f"{visit.text('#session')}.toml", "kind": "study"}]
+        asked[0].fulfill(json={**json.loads(server.ask("hello")), "files": taken})
+        visit.until("fetch('/static/words.js').then(() => true)")
+        assert visit.page.input_value("#save-name") == "mine"
+        visit.page.keyboard.press("Escape")
+
+
+def test_a_model_that_is_pasted_brings_its_language_and_errors_wrap(browser, server):
+    with visiting(browser, server, viewport={"width": 1100, "height": 800}) as visit:
+        for file, language in (("gene_switch.xml", "sbml"), ("queue.prism", "prism"), ("sir.sateen", "prism")):
+            visit.page.fill("#model", "")
+            visit.page.fill("#model", (EXAMPLES / file).read_text())  # what looks like no language changes none
+            assert visit.page.input_value("#language") == language
+            visit.see("#model-said", {"gene_switch.xml": "✓", "queue.prism": "capacity", "sir.sateen": "^"}[file])
+        visit.page.fill("#model", (EXAMPLES / "queue.prism").read_text())
+        said = visit.see("#model-said.bad", "^")
+        visit.see("#model-said", "give it one: capacity = 5 below Parameters")
+        lines = said.inner_text().splitlines()
+        caret = next(place for place, line in enumerate(lines) if line.strip() == "^")
+        assert lines[caret - 1][lines[caret].index("^") :].startswith("capacity]")
+        cut = "[...document.querySelectorAll('#model-said .wraps')].some(each => each.scrollWidth > each.clientWidth)"
+        assert not visit.value(cut)
+
+
+def test_why_a_file_cannot_be_opened_can_be_read_without_scrolling(browser, tmp_path):
+    for number in range(40):
+        (tmp_path / f"model-{number}.sateen").write_text("species A = 1\n")
+    (tmp_path / "study.toml").write_text("[study\n")
+    with serving(tmp_path) as server, visiting(browser, server) as visit:
+        visit.page.click("#open")
+        visit.page.locator("#open-lists").get_by_text("study.toml", exact=True).click()
+        said = visit.see("#open-said.bad", "study.toml")
+        box, dialog = said.bounding_box(), visit.page.locator("#open-dialog").bounding_box()
+        assert dialog["y"] <= box["y"] < box["y"] + box["height"] <= dialog["y"] + dialog["height"]
+
+
+def test_what_a_study_says_of_its_model_and_property_is_shown(browser, tmp_path):
+    shutil.copy(EXAMPLES / "gene_switch.xml", tmp_path)
+    (tmp_path / "ended.toml").write_text(
+        'study = { name = "ended", seed = 3 }\n'
+        'model = { file = "gene_switch.xml", scale = 2.0, split = false }\n'
+        "space = { make = [10, 40] }\n"
+        'property = { few = { formula = "G B < 30", end = 3 } }\n'
+        "observe = { train = { points = 8, runs = 5 } }\n"
+        'learn = { learners = ["ep-gp-faithful"] }\n'
+    )
+    with serving(tmp_path) as server, visiting(browser, server) as visit:
+        visit.open("path", "ended.toml")
+        visit.see("#formula-said", "read on each run up to time 3 ✓")
+        assert visit.text("#source") == "from gene_switch.xml; scale = 2; split = false"
+        assert visit.page.input_value("#learner") == "ep-gp-faithful"

@@ -13,6 +13,7 @@ from sateen.cli.output import say
 from sateen.core.errors import InputError
 from sateen.core.extras import install_command
 from sateen.core.registry import load_object
+from sateen.learning.registry import find_learner
 
 _MISSING: Final = "sateen serve needs Starlette and uvicorn, which are not installed"
 _SERVER: Final = "sateen.serve.app:serve"
@@ -21,14 +22,18 @@ _CODE: Final = ".py:"
 
 @click.command()
 @click.argument("target", metavar="[FOLDER | MODEL | STUDY.toml | FILE.py:NAME]", default=".")
+@click.option(
+    "--learner", "learners", metavar="MODULE:CLASS", multiple=True, help="Allow a learner of your own, which is code."
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default one that is free.")
 @click.option("--browser/--no-browser", default=True, help="Open the app in the browser.", show_default=True)
-def serve(target: str, port: int, browser: bool) -> None:
+def serve(target: str, learners: tuple[str, ...], port: int, browser: bool) -> None:
     """Show how the probability depends on the parameters, in a web app on this machine, while runs are made.
 
     The app shows models and studies below FOLDER, by default the current one, and keeps what it learns there. Only
     programs on this machine can reach it, and only with the token in the address that is printed; over ssh, use `ssh -L
-    PORT:127.0.0.1:PORT` with --port. A Python function is run only if it is named here, or by the study that is named.
+    PORT:127.0.0.1:PORT` with --port. Python code, a function or a learner, is run only if it is named here, or by the
+    study that is named.
 
     \b
     sateen serve
@@ -37,7 +42,9 @@ def serve(target: str, port: int, browser: bool) -> None:
     """
     from sateen.serve.files import Folder
 
-    folder, name, allowed = _read(target)
+    for each in learners:
+        find_learner(each)  # whose code is not run
+    folder, name, allowed, named = _read(target)
     try:
         run: Callable[..., None] = load_object(_SERVER)  # type: ignore[assignment]
     except ModuleNotFoundError as error:
@@ -51,31 +58,31 @@ def serve(target: str, port: int, browser: bool) -> None:
         if browser:
             webbrowser.open(address)
 
-    run(Folder(folder, allowed), name, port, announce)
+    run(Folder(folder, allowed, tuple(dict.fromkeys((*learners, *named)))), name, port, announce)
 
 
-def _read(target: str) -> tuple[Path, str | None, tuple[str, ...]]:
-    """The folder, what in it is to be opened, and which black boxes may run."""
+def _read(target: str) -> tuple[Path, str | None, tuple[str, ...], tuple[str, ...]]:
+    """The folder, what in it is to be opened, and which black boxes and learners may run."""
     if _CODE in target:
         file, _, name = target.rpartition(":")
         path = Path(file)
         if not path.is_file():
             raise InputError(f"there is no file {file}")
         address = f"{path.name}:{name}"
-        return path.parent, address, (address,)
+        return path.parent, address, (address,), ()
     path = Path(target)
     if path.is_dir():
-        return path, None, ()
+        return path, None, (), ()
     if not path.is_file():
         raise InputError(f"there is no file or folder {target}")
-    return path.parent, path.name, _code_of(path)
+    return path.parent, path.name, *_code_of(path)
 
 
-def _code_of(path: Path) -> tuple[str, ...]:
-    """The black box of a study that the command line names."""
+def _code_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The black box and the learners, each by its address, of a study that the command line names."""
     if path.suffix.lower() != ".toml":
-        return ()
+        return (), ()
     import sateen as st
 
-    address = st.Study.load(path).address
-    return (address,) if address else ()
+    study = st.Study.load(path)
+    return (study.address,) if study.address else (), tuple(name for name in study.learners if ":" in name)

@@ -198,7 +198,8 @@ class Model:
     """A parametric population model; immutable, and equal where its parts are equal.
 
     `warnings` are what the reader found legal but doubtful, and `assumptions` what it took for granted where the file
-    leaves it open; they do not count in comparisons.
+    leaves it open; they do not count in comparisons. `timed` says whether a transition reads the clock; where something
+    of the model is called `time`, that is no clock.
     """
 
     variables: tuple[Variable, ...]
@@ -209,15 +210,18 @@ class Model:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     observables: tuple[Observable, ...] = ()
     assumptions: tuple[str, ...] = field(default=(), compare=False)
+    timed: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        timed = CLOCK not in self.names and any(CLOCK in transition.reads for transition in self.transitions)
+        object.__setattr__(self, "timed", timed)
         for observable in self.observables:
             if unknown := [name for name in observable.value.names if name not in self.names]:
                 message = f"the observable {observable.name} reads {unknown[0]}, which the model does not have"
                 raise ModelError(message, remedy=nearest(unknown[0], self.names))
         if self.events:
             self._check_events()
-        updates = [(each, *pair) for each in self.transitions if self.timed for pair in each.update]
+        updates = [(each, *pair) for each in (self.transitions if timed else ()) for pair in each.update]
         for each, name, value in updates:
             if CLOCK in value.names:
                 raise ModelError(f"{each.name} sets {name} to {value}: only rates, guards and triggers read the time")
@@ -279,11 +283,6 @@ class Model:
             *(constant.name for constant in self.constants),
             *(parameter.name for parameter in self.parameters),
         )
-
-    @property
-    def timed(self) -> bool:
-        """Whether a transition reads the clock. Where something of the model is called `time`, that is no clock."""
-        return CLOCK not in self.names and any(CLOCK in transition.reads for transition in self.transitions)
 
     @property
     def assumption(self) -> str:

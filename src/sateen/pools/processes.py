@@ -15,11 +15,14 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from sateen.core.errors import InputError
 from sateen.core.interrupts import deferring_interrupts
 from sateen.pools.pool import Once
+
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
+_OURS: Final = "sateen"  # its value where the user has not set it
 
 
 class ProcessPool:
@@ -61,7 +64,8 @@ class ProcessPool:
         context = multiprocessing.get_context("spawn")
         self._theirs, self._ours = context.Pipe(duplex=False)
         arguments = self._theirs, os.getcwd()
-        self._executor = ProcessPoolExecutor(self._count, context, initializer=_begin_worker, initargs=arguments)
+        with _safe_path():
+            self._executor = ProcessPoolExecutor(self._count, context, initializer=_begin_worker, initargs=arguments)
 
 
 def _check(work: Callable[..., Any]) -> None:
@@ -77,7 +81,7 @@ def starting() -> Iterator[None]:
     """While a process starts: no main module, which would run the user's script again, up to this very call. Ctrl-C and
     SIGTERM wait; the new process inherits that they are blocked."""
     main, masks = sys.modules["__main__"], hasattr(signal, "pthread_sigmask")
-    with deferring_interrupts():
+    with deferring_interrupts(), _safe_path():
         sys.modules["__main__"] = ModuleType("__main__")
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}) if masks else set()
         try:
@@ -88,9 +92,30 @@ def starting() -> Iterator[None]:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """While Python starts: it begins with modules of its own, and not with files of the current folder that have their
+    names, which may be anybody's. Then multiprocessing gives it the path of this process."""
+    if _SAFE_PATH in os.environ:
+        yield
+        return
+    os.environ[_SAFE_PATH] = _OURS
+    try:
+        yield
+    finally:
+        os.environ.pop(_SAFE_PATH, None)
+
+
+def started() -> None:
+    """In the new process: what was set for its start alone is not handed on to programs that it starts."""
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]
+
+
 def _begin_worker(caller: Connection, folder: str) -> None:
     """Work in the caller's folder, leave Ctrl-C to it, and end with it: its end of the pipe closes when it wants that,
     and when it dies."""
+    started()
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):

@@ -109,7 +109,6 @@ def simulate(
     >>> simulate(sir, {"beta": 0.12, "gamma": 0.05}, times=[0, 50, 100], runs=1000, seed=1)
     <Ensemble: 1,000 runs of S, I, R at 3 times, 0 to 100>
     """
-    progress = watcher(progress)
     check_model(model)
     several = isinstance(theta, Points | Sequence) or is_frame(theta)
     if times is None:
@@ -120,6 +119,7 @@ def simulate(
     if until is not None or runs is None:
         message = "{until} makes one path, {times} and {runs} make an ensemble"
         raise InputError(message, argument="times", remedy="pass {times} with {runs}, or {until} alone")
+    progress = watcher(progress)
     cases = [model.values(each) for each in _thetas(theta)]
     for values in cases:
         model.initial(values)

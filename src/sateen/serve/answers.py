@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -55,6 +56,7 @@ def error_content(error: BaseException) -> dict[str, object]:
     if isinstance(error, InputError) and error.argument in _REMEDIES:
         error = InputError(error.message, argument=error.argument, remedy=_REMEDIES[error.argument])
     message = str(error) if isinstance(error, SateenError) else f"{type(error).__name__}: {error}"
+    message = error.worded(_page_words) if isinstance(error, InputError) else message
     content: dict[str, object] = {"kind": kind, "message": message, "line": None, "column": None, "length": None}
     if isinstance(error, TextError) and error.text:
         rest = error.text[error.position :]
@@ -69,7 +71,14 @@ def _remedy(error: BaseException) -> str | None:
         return None
     text = isinstance(error, TextError)
     alone = TextError("", remedy=error.remedy) if text else InputError(argument=error.argument, remedy=error.remedy)
-    return str(alone).strip()
+    return alone.worded(_page_words).strip()
+
+
+def _page_words(argument: str, value: str | None) -> str:
+    """An argument as the page calls it: the values of names stand below its Parameters."""
+    if argument in ("constants", "theta") and value:
+        return re.sub(r'[{}"]', "", value).replace(":", " =") + " below Parameters"
+    return argument if value is None else f"{argument}={value}"
 
 
 def refusal(kind: str, message: str, remedy: str | None = None) -> dict[str, object]:

@@ -30,6 +30,7 @@ from sateen.serve.guard import MOST_BODY, Guard
 from sateen.serve.session import Session
 
 _HEARTBEAT: Final = 10.0  # seconds
+_PAGE_FIRST: Final = 0.5  # seconds in which the page can be loaded, before a worker begins to need a processor
 _FOR_COMPARISON: Final = ("-faithful", "-as-run", "sparse-vi")  # learners that nobody would wait for
 _HOST: Final = "127.0.0.1"
 _GRACE: Final = 1  # seconds for what is under way when the server ends
@@ -47,14 +48,19 @@ _Handler = Callable[[Session, dict[str, Any]], Awaitable[Any]]
 
 def make_app(folder: Folder, target: str | None) -> Starlette:
     """The app, with the workers that begin and end with it."""
-    setup = {"folder": str(folder.root), "black_boxes": list(folder.allowed), "target": target}
+    allowed = {"black_boxes": list(folder.allowed), "learners": list(folder.learners)}
+    setup = {"folder": str(folder.root), **allowed, "target": target}
     pages = _Pages(folder, target)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.session = session = Session(setup)
         try:
-            await asyncio.to_thread(session.begin)
+            if target is None:  # then the page needs no worker, until somebody opens or types something
+                loop = asyncio.get_running_loop()
+                loop.call_later(_PAGE_FIRST, loop.run_in_executor, None, session.begin)
+            else:
+                await asyncio.to_thread(session.begin)
             yield
         finally:
             await asyncio.to_thread(session.end)
@@ -110,6 +116,7 @@ class _Pages:
     def __init__(self, folder: Folder, target: str | None) -> None:
         self.folder = folder
         self.target = target
+        self.learners = [name for name in LEARNERS.names() if not name.endswith(_FOR_COMPARISON)]
         self._files = {each.name: each.read_bytes() for each in _STATIC.iterdir() if each.is_file()}
 
     async def static(self, request: Request) -> Response:
@@ -138,7 +145,7 @@ class _Pages:
             "open": document,
             "sessions": sessions,
             "worker": session.state["worker"],
-            "learners": [name for name in LEARNERS.builtin if not name.endswith(_FOR_COMPARISON)],
+            "learners": [*self.learners, *self.folder.learners],
             "limits": {"body": MOST_BODY},
         }
         return JSONResponse(content)
@@ -157,7 +164,7 @@ class _Pages:
             return (await session.ask("document", {"path": self.target}))["doc"]
         if self.target in self.folder.allowed:
             return {"language": "black-box", "text": None, "source": self.target, **_PLAIN}
-        text = await asyncio.to_thread(self.folder.text, self.target)
+        text = await asyncio.to_thread(self.folder.shown, self.target)
         return {"language": language_of(self.target), "text": text, "source": self.target, **_PLAIN}
 
     def _sessions(self) -> list[dict[str, Any]]:

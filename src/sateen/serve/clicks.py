@@ -35,6 +35,7 @@ class Clicks:
 
     def __init__(self) -> None:
         self._compiling: set[str] = set()
+        self._newest: Question | None = None  # whose model was looked up there
 
     def reference(self, question: Question, theta: Mapping[str, float], seed: int) -> dict[str, Any]:
         """One run of the reference simulator, with its explanation."""
@@ -77,14 +78,17 @@ class Clicks:
     def compile_soon(self, question: Question) -> None:
         """Have the engine that replays runs compiled, unless it is."""
         model = question.model
-        if not isinstance(model, st.Model) or str(model) in self._compiling:
+        if question is self._newest or not isinstance(model, st.Model):
+            return
+        self._newest = question
+        if str(model) in self._compiling:
             return
         self._compiling.add(str(model))
         point = next(iter(question.space.grid(2)))
 
         def compile_now() -> None:
             with suppress(st.SateenError):  # of which a click will tell
-                st.replay(model, point, until=1e-9, seed=1)
+                st.replay(model, point, until=1e-9, seed=1, progress=None)
 
         threading.Thread(target=compile_now, name="compile", daemon=True).start()
 

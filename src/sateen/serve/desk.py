@@ -116,7 +116,7 @@ class Desk:
     """Answers commands: the clicks and keystrokes in the main thread, and the campaign in its own."""
 
     def __init__(self, setup: Mapping[str, Any], channel: Telling) -> None:
-        self.folder = Folder(FilePath(setup["folder"]), tuple(setup["black_boxes"]))
+        self.folder = Folder(FilePath(setup["folder"]), tuple(setup["black_boxes"]), tuple(setup["learners"]))
         self.channel = channel
         self.campaign: Campaign | None = None
         self._clicks = Clicks()
@@ -146,7 +146,7 @@ class Desk:
         space, theta = st.Space(k=(0.5, 1.5)), {"k": 1.0}
         st.explain(formula, st.simulate(model, theta, until=1, seed=1))
         seen = st.Observations.from_counts(space, {"k": [0.5, 1.0, 1.5]}, [1, 2, 3], 5)
-        st.SVIGP(inducing=8).fit(seen, seed=1).predict(space.grid(3))
+        st.SVIGP(inducing=8).fit(seen, seed=1, progress=None).predict(space.grid(3))
         with suppress(CompilingError):
             st.observe(model, formula, space.sobol(8, seed=1), 5, seed=1, workers=1, progress=Impatient())
             st.replay(model, theta, until=1, seed=1, progress=Impatient())

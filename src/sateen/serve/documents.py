@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -56,7 +57,8 @@ class CapsDocument:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What the user edits, and what a study adds: its `name`, its `caps`, and the `settings` of its learner."""
+    """What the user edits, and what a study adds: its `name`, its `caps`, the `settings` of its learner, the `end` to
+    which its property is read, and of its model `scale`, `split` and the names of its `constants`."""
 
     language: Language = "sateen"
     text: _Text | None = None
@@ -68,6 +70,10 @@ class Document:
     learner: Annotated[str, Meta(max_length=200)] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     caps: CapsDocument = CapsDocument()
+    scale: float | Annotated[str, Meta(max_length=100)] | None = None
+    split: bool = True
+    constants: Annotated[tuple[_Name, ...], Meta(max_length=1000)] = ()
+    end: Annotated[float, Meta(ge=0)] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 1
     name: Annotated[str, Meta(max_length=1000)] | None = None
 
@@ -138,19 +144,37 @@ def _read(document: Document, text: str) -> st.Model:
     if not text.strip():
         raise ModelError("the model is empty", remedy="type one, open a file, or pick an example")
     if reader.takes_scale:
-        return reader.read(text, scale=None, split=True)
+        return reader.read(text, scale=document.scale, split=document.split)
     if reader.takes_constants:
         return reader.read(text, constants=constants_of(document, text))
     return reader.read(text)
 
 
 def constants_of(document: Document, text: str) -> dict[str, float]:
-    """Of a model in the PRISM language: the values of those open constants that are no rates, from what is fixed."""
+    """Of a model in the PRISM language: the values, from what is fixed, of those open constants that cannot stay open,
+    such as bounds, and of those to which a study gives a value; others are parameters."""
     from sateen.model.prism_text import parse_program
 
     declared = [each.name for each in parse_program(text).constants if each.value is None]
     varying = {each.name for each in document.ranges}
-    return {name: value for name, value in document.fixed.items() if name in declared and name not in varying}
+    fixed = {name: value for name, value in document.fixed.items() if name in declared and name not in varying}
+    needed = {*document.constants, *_not_open(text, tuple(fixed.items()))}
+    return {name: value for name, value in fixed.items() if name in needed}
+
+
+@lru_cache(maxsize=8)
+def _not_open(text: str, fixed: tuple[tuple[str, float], ...]) -> tuple[str, ...]:
+    """The names without whose value the model cannot be read; all, if it cannot be read with all of them either."""
+    read = READERS[SUFFIXES["prism"]].read
+
+    def fails(without: str) -> bool:
+        try:
+            read(text, constants={name: value for name, value in fixed if name != without})
+        except InputError:
+            return True
+        return False
+
+    return tuple(name for name, _ in fixed if fails(name))
 
 
 def space_of(document: Document, model: Source) -> st.Space:
@@ -199,7 +223,7 @@ def formula_of(document: Document, model: Source | None, space: st.Space | None)
             constants = {one.name: values[one.name] for one in model.constants if math.isfinite(values[one.name])}
         except InputError:  # a value is missing, of which the ranges tell
             constants = {}
-    formula = st.stl(text, constants=constants)
+    formula = st.stl(text, constants=constants, end=document.end)
     if isinstance(model, st.Model):
         for name in formula.species:
             if model.meaning(name) is None:
@@ -222,7 +246,7 @@ def question_of(document: Document, folder: Folder) -> Question:
     if name in (LEARNER, "ep-gp"):
         settings = {"inducing": _INDUCING.get(len(space), _INDUCING_BEYOND)}
     settings |= document.settings
-    return Question(document, model, formula, space, make_learner(name, settings), settings)
+    return Question(document, model, formula, space, make_learner(folder.learner(name), settings), settings)
 
 
 def check_model(document: Document, folder: Folder) -> dict[str, Any]:
@@ -273,7 +297,7 @@ def check_formula(document: Document, folder: Folder) -> dict[str, Any]:
         pass
     formula = formula_of(document, model, space)
     if formula is None:
-        return {"ok": True, "text": "", "horizon": None, "parameters": [], "warnings": []}
+        return {"ok": True, "text": "", "horizon": None, "end": None, "parameters": [], "warnings": []}
     plain = formula_of(replace(document, negate=False), model, space)
     matter = list(relevant(model, plain)) if isinstance(model, st.Model) and plain is not None else []
     warnings = []
@@ -283,6 +307,7 @@ def check_formula(document: Document, folder: Folder) -> dict[str, Any]:
         "ok": True,
         "text": str(formula),
         "horizon": _finite(formula.horizon),
+        "end": formula.end,
         "parameters": matter,
         "warnings": warnings,
     }

@@ -22,6 +22,8 @@ _LANGUAGES: Final = {
 }
 _STUDY: Final = ".toml"
 _MOST_BYTES: Final = 2**24  # of a model
+_MOST_STUDY: Final = 2**18  # bytes of a study
+_MOST_SHOWN: Final = 200_000  # characters of a model that the page edits
 _MOST_LISTED: Final = 500
 _MOST_SEEN: Final = 20_000  # entries that are looked at
 _DEPTH: Final = 3  # of folders that are listed
@@ -30,10 +32,11 @@ _SHOWN: Final = 100  # characters of a name that is refused
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder of the server, and the black boxes that the command line named."""
+    """The folder of the server, and the code that the command line named: black boxes, and learners by their class."""
 
     root: FilePath
     allowed: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
 
     def path(self, name: str) -> FilePath:
         """The file or folder of a relative name, with all links resolved; refused if it lies outside."""
@@ -55,11 +58,35 @@ class Folder:
         if path.suffix.lower() not in (*_LANGUAGES, _STUDY, ".txt"):
             raise InputError(f"{name[:_SHOWN]!r} is neither a model nor a study", remedy=f"{_known()} can be opened")
         try:
-            return read_text(path, _MOST_BYTES)
+            return read_text(path, _MOST_STUDY if is_study(name) else _MOST_BYTES)
         except FileNotFoundError:
             raise InputError(f"there is no file {name[:_SHOWN]}") from None
         except OSError as error:
             raise InputError(f"{name[:_SHOWN]} cannot be read: {error.strerror or error}") from None
+
+    def shown(self, name: str) -> str | None:
+        """The text of a model as the page edits it; None for one that is too large to be sent with every request."""
+        text = self.text(name)
+        return text if len(text) <= _MOST_SHOWN else None
+
+    def beside(self, study: str, name: str) -> str:
+        """The name, from the folder on, of a file that a study names; refused if it lies outside."""
+        root = self.root.resolve()
+        try:
+            path = (self.path(study).parent / name).resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise InputError(f"{name[:_SHOWN]!r}, which {study} names, leads nowhere") from None
+        if not path.is_relative_to(root) or path == root:
+            remedy = "start `sateen serve` in a folder that has both, or copy the file beside the study"
+            raise InputError(f"{study} names {name[:_SHOWN]!r}, outside of the folder of the server", remedy=remedy)
+        return path.relative_to(root).as_posix()
+
+    def learner(self, name: str) -> str:
+        """The name of a learner. The class of a user's own is code, so the command line must have named it."""
+        if ":" in name and name not in self.learners:
+            remedy = f"if you trust it, name it on the command line: sateen serve --learner {name[:_SHOWN]}"
+            raise InputError(f"the learner {name[:_SHOWN]} is Python code, which is not run here", remedy=remedy)
+        return name
 
     def black_box(self, address: str | None) -> str:
         """The address of a black box, if the command line named it."""

@@ -167,6 +167,6 @@ def preview(question: Question, number: int, wanted: Callable[[], bool]) -> byte
         return None
     satisfied, undecided, trials = counts[:, seen]
     made = st.Observations.from_counts(question.space, points.theta[seen], satisfied, trials, undecided)
-    posterior = st.SVIGP(inducing=_INDUCING).fit(made, seed=1)
+    posterior = st.SVIGP(inducing=_INDUCING).fit(made, seed=1, progress=None)
     view = View.first(question.space).checked(question.space)
     return frame_of(posterior, made, view, number, preview=True)

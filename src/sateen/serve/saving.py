@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -15,19 +13,20 @@ from sateen.core.errors import InputError
 from sateen.core.posterior import FullPosterior
 from sateen.core.progress import Progress
 from sateen.files.atomic import write_text
+from sateen.model.readers import READERS
 from sateen.sampling.observe import MAX_EVENTS
 from sateen.serve.documents import CAPS, LEARNER, SUFFIXES, Question, constants_of
-from sateen.serve.files import Folder, language_of
+from sateen.serve.files import Folder, is_study, language_of
 from sateen.serve.record import Record, SessionFolder, round_file
-from sateen.study.file import CapsTable, ModelTable, StudyTable
+from sateen.study.file import StudyFile
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,59}")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 PROPERTY: Final = "property"
-# Of a study file the page carries these keys, all of [space], and the first property, without an end, and learner.
+# Of a study file the page carries these keys, all of [space], and the first property and learner.
 CARRIED: Final[Mapping[str, tuple[str, ...]]] = {
     "study": ("seed",),
-    "model": ("text", "file", "callable", "constants"),
+    "model": ("text", "file", "callable", "constants", "scale", "split"),
     "observe": CAPS,
     "learn": ("learners",),
 }
@@ -35,8 +34,6 @@ CARRIED: Final[Mapping[str, tuple[str, ...]]] = {
 # regions in the place of intervals, asks for thresholds on the map, and works on this machine.
 REPLACED: Final[Mapping[str, tuple[str, ...]]] = {"study": ("name",), "observe": ("train", "test", "calibrate")}
 REPLACED_TABLES: Final = ("guarantee", "decide", "run")
-# Every other key is refused by name, unless its value is the default.
-_KINDS: Final = {"study": StudyTable, "model": ModelTable, "observe": CapsTable}
 _RUN_AGAIN: Final = "run it again, or remove its folder of results"
 _HEAD: Final = """# {name}: learned on the page of `sateen serve`, refined points included.
 #
@@ -55,8 +52,8 @@ def save_study(
     root = folder.root
     study = root / f"{name}.toml"
     train = f"{name}-train.safetensors"
-    for file in (study, root / train):
-        folder.path(file.name)
+    for file in (study.name, train, f"{name}-result"):
+        folder.path(file)
     if study.exists() and not study.read_text(encoding="utf-8").startswith(_HEAD.format(name=name)):
         raise InputError(f"{study.name} is a study of yours, which is not replaced", remedy="choose another name")
     observations.save(root / train)
@@ -81,7 +78,9 @@ def _text(question: Question, folder: Folder, name: str, train: str) -> str:
             ends = repr(value)
         lines.append(f"{_key(key)} = {ends}")
     if question.formula is not None:
-        lines += ["", "[property]", f"{PROPERTY} = {_quoted(str(question.formula))}"]
+        formula, end = _quoted(str(question.formula)), question.formula.end
+        asked = formula if end is None else f"{{ formula = {formula}, end = {end!r} }}"
+        lines += ["", "[property]", f"{PROPERTY} = {asked}"]
     lines += ["", "[observe]", f"train = {{ file = {_quoted(train)} }}", *_lines(question.caps)]
     learner = document.learner or LEARNER
     lines += ["", "[learn]", f"learners = [{_quoted(learner)}]"]
@@ -106,6 +105,9 @@ def _model_lines(question: Question, folder: Folder, name: str) -> list[str]:
             raise InputError(f"there is another file {file}, which is not replaced", remedy="choose another name")
         write_text(folder.root / file, text or "")
         lines = [f"file = {_quoted(file)}"]
+    if READERS[SUFFIXES[document.language]].takes_scale:
+        lines += [] if document.scale is None else [f"scale = {_written(document.scale)}"]
+        lines += [] if document.split else ["split = false"]
     if document.language == "prism":
         whole = folder.text(document.source) if text is None and document.source else text or ""
         if given := constants_of(document, whole):
@@ -116,15 +118,10 @@ def _model_lines(question: Question, folder: Folder, name: str) -> list[str]:
 
 def document_of(path: str, folder: Folder) -> dict[str, Any]:
     """The document of a model or of a study, as the page edits it; a study gives its first property and learner."""
-    if not path.lower().endswith(".toml"):
-        return {"language": language_of(path), "text": folder.text(path), "source": path, **_plain()}
-    content = tomllib.loads(folder.text(path))
-    study = st.Study.load(folder.path(path))
-    _check_keys(content, path)
-    (name, formula), *_ = study.properties.items()
-    if formula is not None and formula.end is not None:
-        raise InputError(f"{path}: the property {name} is read up to an end, which the page does not show")
-    space = dict(study.space.parameters)
+    if not is_study(path):
+        return {"language": language_of(path), "text": folder.shown(path), "source": path, **_plain()}
+    study, model = _read(path, folder)
+    (formula, *_), space = study.properties.values(), dict(study.space.parameters)
     ranges = [
         {"name": key, "low": value.low, "high": value.high, "log": value.scale == "log"}
         for key, value in space.items()
@@ -133,8 +130,12 @@ def document_of(path: str, folder: Folder) -> dict[str, Any]:
     fixed = {key: value for key, value in space.items() if not isinstance(value, st.Range)}
     learner, settings = next(iter(study.settings.items()))
     return {
-        **_model_of(content["model"], path, folder, fixed),
+        **_model_of(model, path, folder, fixed),
+        "scale": model.get("scale"),
+        "split": model.get("split", True),
+        "constants": list(model.get("constants") or ()),
         "formula": "" if formula is None else str(formula),
+        "end": None if formula is None else formula.end,
         "negate": False,
         "ranges": ranges,
         "fixed": fixed,
@@ -147,15 +148,32 @@ def document_of(path: str, folder: Folder) -> dict[str, Any]:
     }
 
 
-def _check_keys(content: Mapping[str, Any], path: str) -> None:
-    """Refuse what the page would have to drop."""
-    for table, kind in _KINDS.items():
-        defaults = {each.name: each.default for each in fields(kind)}
-        known = (*CARRIED[table], *REPLACED.get(table, ()))
-        for key, value in content[table].items():
-            if key not in known and value != defaults[key]:
-                problem = f"{path} sets {key} in [{table}], which the page does not carry"
-                raise InputError(problem, remedy="`sateen run` does; or leave it out")
+def _read(path: str, folder: Folder) -> tuple[st.Study, Mapping[str, Any]]:
+    """A study and its table [model]; refused unread if it names code, or a file outside of the folder."""
+    text = folder.text(path)
+    content: Mapping[str, Any] = StudyFile(text, FilePath(path).name).content
+
+    def named(table: str, key: str) -> str:
+        value = content.get(table)
+        found = value.get(key) if isinstance(value, dict) else None
+        if isinstance(found, dict):
+            found = found.get("file")
+        elif isinstance(found, list):
+            found = next(iter(found), None)
+        return found if isinstance(found, str) else ""
+
+    if address := named("model", "callable"):
+        folder.black_box(_beside(address, path, folder))
+    for file in filter(None, (named("model", "file"), named("observe", "train"))):
+        folder.beside(path, file)
+    folder.learner(named("learn", "learners"))
+    return st.Study.parse(text, file=folder.path(path)), content["model"]
+
+
+def _beside(address: str, path: str, folder: Folder) -> str:
+    """The address, from the folder on, of a black box that a study names: its file is next to the study."""
+    file, _, name = address.rpartition(":")
+    return f"{folder.beside(path, file)}:{name}" if file.endswith(".py") else address
 
 
 def _plain_settings(settings: Mapping[str, object], path: str, learner: str) -> dict[str, object]:
@@ -182,17 +200,22 @@ def _note(path: str, study: st.Study) -> str | None:
 
 def has_result(path: str, folder: Folder) -> bool:
     """Whether a study was run, so that there are observations to go on from."""
-    if not path.lower().endswith(".toml"):
-        return False
-    return (st.Study.load(folder.path(path)).folder / "result.json").is_file()
+    return is_study(path) and (_result(path, folder) / "result.json").is_file()
+
+
+def _result(path: str, folder: Folder) -> FilePath:
+    """The folder of the result of a study."""
+    study, _ = _read(path, folder)
+    return folder.path(folder.beside(path, study.folder.name))
 
 
 def with_training(record: Record, session: SessionFolder, folder: Folder, path: str, question: Question) -> Record:
     """The record of a session that begins with what a study observed of its first property."""
-    result = st.Result.load(st.Study.load(folder.path(path)).folder)
+    result = st.Result.load(_result(path, folder))
     train = next(iter(result.properties.values())).train
     asked: dict[str, object] = {"max_events": MAX_EVENTS, "max_time": None, "max_population": None, **question.caps}
     asked["formula"] = None if question.formula is None else str(question.formula)
+    asked["end"] = None if question.formula is None else question.formula.end
     if isinstance(question.model, st.Model):
         asked["model"] = str(question.model)
     others = [key for key, value in asked.items() if train.provenance.get(key, value) != value]
@@ -206,12 +229,13 @@ def with_training(record: Record, session: SessionFolder, folder: Folder, path: 
 
 def _model_of(model: Mapping[str, Any], path: str, folder: Folder, fixed: dict[str, float]) -> dict[str, Any]:
     if "callable" in model:
-        return {"language": "black-box", "text": None, "source": folder.black_box(model["callable"])}
+        source = folder.black_box(_beside(model["callable"], path, folder))
+        return {"language": "black-box", "text": None, "source": source}
     if "file" not in model:
         return {"language": "sateen", "text": model["text"], "source": None}
     fixed.update({name: float(value) for name, value in (model.get("constants") or {}).items()})
-    source = (FilePath(path).parent / model["file"]).as_posix()
-    return {"language": language_of(source), "text": folder.text(source), "source": source}
+    source = folder.beside(path, model["file"])
+    return {"language": language_of(source), "text": folder.shown(source), "source": source}
 
 
 def _plain() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -69,13 +70,15 @@ class Session:
         self._view: dict[str, Any] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._acting = asyncio.Lock()
+        self._beginning = threading.Lock()
 
     # The workers
 
     def begin(self) -> None:
         """Start the workers that are missing: the second one when the first is warm, for which the page waits."""
-        while len(self._workers) < (2 if any(worker.warm for worker in self._workers) else 1):
-            self._workers.append(WorkerProcess(self.setup, self._heard))
+        with self._beginning:  # in whichever thread: to start a process takes a moment
+            while not self.closing and len(self._workers) < (2 if any(worker.warm for worker in self._workers) else 1):
+                self._workers.append(WorkerProcess(self.setup, self._heard))
 
     def end(self) -> None:
         """End all workers, at once."""
@@ -88,7 +91,15 @@ class Session:
     @property
     def learner(self) -> WorkerProcess:
         """The worker that learns."""
-        return self._workers[0]
+        return self._ready()[0]
+
+    def _ready(self) -> list[WorkerProcess]:
+        """The workers; the first one is begun now, if it was not before."""
+        if not self._workers and self._stillborn < _MOST_DEATHS:
+            self.begin()
+        if not self._workers:
+            raise Refused(_CANNOT_START)
+        return self._workers
 
     @property
     def pids(self) -> list[int]:
@@ -214,10 +225,8 @@ class Session:
 
         `then` is called with the answer before anything else that the worker says is heard.
         """
-        if not self._workers:
-            raise Refused(_CANNOT_START)
-        ready = [worker for worker in self._workers[::-1] if worker.warm]
-        worker = (ready[0] if ready else self._workers[-1]) if front else self.learner
+        workers = self._ready()
+        worker = next((each for each in workers[::-1] if each.warm), workers[-1]) if front else workers[0]
         self._number += 1
         number = self._number
         answer: asyncio.Future[Any] = self._loop.create_future()
@@ -235,7 +244,7 @@ class Session:
     def tell(self, **changes: Any) -> None:
         """Change the state, and wake whoever waits for it."""
         if "worker" not in changes and self.state["worker"] != "restarted":
-            changes["worker"] = "warm" if all(worker.warm for worker in self._workers[:1]) else "starting"
+            changes["worker"] = "warm" if any(worker.warm for worker in self._workers[:1]) else "starting"
         for name in ("message", "error"):
             if changes.get(name) is not None:
                 changes[name] = changes[name] if name == "error" else printable(changes[name])

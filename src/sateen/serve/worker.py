@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final
 
 from sateen.core.registry import load_object
+from sateen.pools.processes import started
 
 if TYPE_CHECKING:
     from sateen.serve.desk import Desk
@@ -52,6 +53,7 @@ class Channel:
 
 def work(connection: Connection, setup: dict[str, Any]) -> None:
     """Answer commands until the server is gone."""
+    started()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})

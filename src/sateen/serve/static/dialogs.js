@@ -32,6 +32,7 @@ export function openDialog({ onAsked, onOpened, onNew }) {
   $("new").onclick = () => { dialog.close(); onNew(); };
   const choose = async what => {
     say($("open-said"), [make("p", { textContent: "Opening…" })]);
+    $("open-title").scrollIntoView();  // what is said stands below it
     onAsked(true);
     try {
       const { doc, state } = await post("open", what);
@@ -62,13 +63,19 @@ export function openDialog({ onAsked, onOpened, onNew }) {
   };
 }
 
-/** `suggested()` promises the name that is proposed; `onSaved(reply)` after a study is saved. */
-export function saveDialog({ suggested, onSaved }) {
+/** `proposed()` is the name to begin with, `free(name)` promises one like it that no study has; `onSaved(reply)` after a study is saved. */
+export function saveDialog({ proposed, free, onSaved }) {
+  const field = $("save-name");
   $("save").onclick = async () => {
+    const first = proposed();
     say($("save-said"));
-    $("save-name").value = await suggested().catch(() => "study");
+    field.value = first;
     $("save-dialog").showModal();
-    $("save-name").select();
+    field.select();
+    const name = await free(first).catch(() => first);
+    if (field.value !== first || name === first || !$("save-dialog").open) return;  // the user has typed another one
+    field.value = name;
+    if (document.activeElement === field) field.select();
   };
   work("save", async () => onSaved(await post("save", { name: $("save-name").value })));
 }

@@ -26,13 +26,19 @@ export function shape(tag, given = {}, ...children) {
 /** An error with what to do about it: a message of several lines, as Python words it, says that itself. */
 export const whole = ({ message, remedy }) => remedy && !message.includes("\n") ? `${message}\n  ${remedy}` : message;
 
+/** The lines of a message: a line with a caret below it, and the caret, stay in one piece, and the others wrap. */
+function pointed(text) {
+  const lines = text.split("\n"), caret = line => /^\s*\^+\s*$/.test(line ?? "");
+  return lines.map((textContent, k) => make("span", { textContent, className: caret(textContent) || caret(lines[k + 1]) ? "exact" : "wraps" }));
+}
+
 /** Show a message below a field: nothing, words, or an error with its caret and what to do. */
 export function say(element, content = null, kind = "") {
   element.className = `said ${kind}`;
   if (content === null) return element.replaceChildren();
   if (!(content instanceof Error)) return element.replaceChildren(...[content].flat());
   element.className = "said bad";
-  element.replaceChildren(make("pre", { textContent: whole(content) }));
+  element.replaceChildren(make("pre", {}, ...pointed(whole(content))));
 }
 
 /** `act` after `rest` ms without another call. */

@@ -4,15 +4,23 @@ import { $, make, rested, say } from "./dom.js";
 import { count, short } from "./scales.js";
 import { post } from "./wire.js";
 
-const EMPTY = { language: "sateen", text: "", source: null, formula: "", negate: false, ranges: [], fixed: {}, learner: null, settings: {}, caps: {}, seed: 1, name: null };
+const EMPTY = { language: "sateen", text: "", source: null, formula: "", negate: false, ranges: [], fixed: {}, learner: null, settings: {}, caps: {}, scale: null, split: true, constants: [], end: null, seed: 1, name: null };
 const REST = { formula: 120, model: 250 };  // ms without a key before a check
+
+/** The language that a text is surely in, or null. */
+const languageOf = text => /^\s*<(\?xml|sbml)\b/.test(text) ? "sbml" : /^(\s|\/\/.*\n)*(ctmc|dtmc|mdp|stochastic)\s/.test(text) ? "prism" : null;
 
 export class Editor {
   /** `onChange()` whenever the document or what is known of it changes. */
   constructor(onChange) {
     Object.assign(this, { onChange, doc: { ...EMPTY }, model: null, formula: null, proposals: [], turns: { model: 0, formula: 0 } });
     const checkModel = this.recheck = rested(REST.model, () => this.checkModel()), checkFormula = rested(REST.formula, () => this.checkFormula());
-    $("model").oninput = () => { this.#edit({ text: $("model").value }, "model"); checkModel(); };
+    $("model").oninput = () => {
+      const text = $("model").value, language = this.doc.text ? null : languageOf(text);  // of what is pasted into an empty field
+      if (language) $("language").value = language;
+      this.#edit({ text, ...language ? { language } : {} }, "model");
+      checkModel();
+    };
     $("language").onchange = () => { this.#edit({ language: $("language").value }, "model"); this.checkModel(); };
     $("formula").oninput = () => { this.#edit({ formula: $("formula").value.replace(/\s*\n\s*/g, " ") }, "formula"); checkFormula(); };
     $("negate").onchange = () => { this.#edit({ negate: $("negate").checked }, "formula"); this.checkFormula(); };
@@ -49,11 +57,14 @@ export class Editor {
     $("model").disabled = $("language").disabled = closed;
     $("language").value = this.doc.language;
     const source = this.doc.source ? `from ${this.doc.source}${closed ? ", which is read by the server" : ""}` : null;
-    $("source").textContent = [source, this.doc.note].filter(Boolean).join("; ");
+    const { scale, split, learner } = this.doc;
+    const read = [scale === null ? "" : `scale = ${JSON.stringify(scale)}`, split ? "" : "split = false"];
+    $("source").textContent = [source, ...read, this.doc.note].filter(Boolean).join("; ");
     $("source").hidden = !$("source").textContent;
     $("formula").value = this.doc.formula;
     $("negate").checked = this.doc.negate;
-    $("learner").value = this.doc.learner ?? "";
+    if (learner && ![...$("learner").options].some(option => option.value === learner)) $("learner").append(make("option", { value: learner, textContent: learner }));
+    $("learner").value = learner ?? "";
     $("seed").value = this.doc.seed;
     this.#sayCarried();
     for (const part of ["model", "formula"]) {
@@ -81,7 +92,7 @@ export class Editor {
     if (!known) return;
     this.proposals = this.model?.parameters ?? [];
     if (this.model && !this.#blackBox) this.#propose();
-    this.#drawRanges();
+    this.#drawRanges(true);
     this.onChange();
     await this.checkFormula();
   }
@@ -90,9 +101,10 @@ export class Editor {
     if (!this.model) return;
     await this.#check("formula", this.doc.formula.trim() !== "", reply => {
       const horizon = reply.horizon === null ? "looks ahead without end" : `looks ${short(reply.horizon)} ahead`;
-      return [make("p", { className: "fine" }, make("code", { textContent: reply.text }), ` ${horizon} ✓`)];
+      const end = reply.end === null ? "" : `, read on each run up to time ${short(reply.end)}`;
+      return [make("p", { className: "fine" }, make("code", { textContent: reply.text }), ` ${horizon}${end} ✓`)];
     });
-    this.#drawRanges();
+    this.#drawRanges(true);
     this.onChange();
   }
 
@@ -183,11 +195,12 @@ export class Editor {
     this.onChange();
   }
 
-  #drawRanges() {
+  /** With `keep`, what is being typed stays as it is, such as "0.", and so does the caret. */
+  #drawRanges(keep = false) {
     const matter = this.formula?.parameters;
     const proposed = this.proposals.map(each => each.name);
     const names = [...new Set([...proposed, ...proposed.length && !this.#open ? [] : [...this.doc.ranges.map(each => each.name), ...Object.keys(this.doc.fixed)]])];
-    const focused = document.activeElement?.getAttribute("aria-label");
+    const typing = $("ranges").contains(document.activeElement) ? document.activeElement : null, { value, selectionStart, selectionEnd } = typing ?? {};
     const number = (label, value, store) => make("input", {
       type: "text", inputMode: "decimal", value: value ?? "", "aria-label": label, size: 6,
       oninput: event => { store(event.target.value.trim() === "" ? NaN : Number(event.target.value)); this.#sayProblems(); this.onChange(); },
@@ -195,7 +208,7 @@ export class Editor {
     $("ranges").tBodies[0].replaceChildren(...names.map(name => {
       const range = this.doc.ranges.find(each => each.name === name), constant = proposed.length > 0 && !proposed.includes(name);
       const idle = matter && !constant && !matter.includes(name);
-      const tick = make("input", { type: "checkbox", checked: Boolean(range), disabled: constant, "aria-label": `vary ${name}`, onchange: event => this.#vary(name, event.target.checked) });
+      const tick = make("input", { type: "checkbox", checked: Boolean(range), disabled: constant, title: constant ? "the model cannot be read without a value of it" : "", "aria-label": `vary ${name}`, onchange: event => this.#vary(name, event.target.checked) });
       const cells = range ? [
         make("td", {}, number(`${name} from`, range.low, value => { range.low = value; })),
         make("td", {}, number(`${name} to`, range.high, value => { range.high = value; })),
@@ -205,7 +218,12 @@ export class Editor {
       return make("tr", { className: idle ? "idle" : "", title }, make("td", {}, tick), make("th", { scope: "row", textContent: name }), ...cells);
     }));
     if (this.#open) $("ranges").tBodies[0].append(this.#adder(names));
-    if (focused) $("ranges").querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+    const again = typing && $("ranges").querySelector(`[aria-label="${CSS.escape(typing.getAttribute("aria-label"))}"]`);
+    again?.focus();
+    if (keep && again?.type === "text") {
+      again.value = value;
+      again.setSelectionRange(selectionStart, selectionEnd);
+    }
     this.#sayProblems();
   }
 

@@ -120,6 +120,7 @@ function refresh() {
   $("another").disabled = !(online && runs.picked && runs.batches);
   $("mode").disabled = Boolean(frame && !frame.y);
   $("preview").hidden = !frame?.preview;
+  for (const label of document.querySelectorAll(".axis")) label.hidden = !(frame && view);
   $("overlay").textContent = frame ? "" : words.overlay(state, editor.ready);
   $("notes").replaceChildren(...words.notes(state, frame, edited).map(textContent => make("p", { className: "note", textContent })));
   $("map-title").textContent = `f(${frame ? [frame.x.name, frame.y?.name].filter(Boolean).join(", ") : "θ"})`;
@@ -190,7 +191,6 @@ function adoptView() {
 }
 
 function drawAxes() {
-  for (const label of document.querySelectorAll(".axis")) label.hidden = false;
   const names = started.ranges.map(each => each.name);
   const options = (chosen, more = []) => [...names.map(name => [name, name]), ...more].map(([value, textContent]) => make("option", { value, textContent, selected: value === chosen }));
   $("x-axis").replaceChildren(...options(view.x));
@@ -288,17 +288,19 @@ openDialog({
   onOpened: (doc, next) => { dropFrame(); show(doc, Boolean(next.frame)); own(next); },
   onNew: () => { editor.load({}); $("model").focus(); },
 });
+const savedName = () => state.saved?.replace(/\.toml$/, "");
 /** The name under which this was saved, or one that no study has. */
-async function suggestedName() {
-  if (state.saved) return state.saved.replace(/\.toml$/, "");
-  const files = new Set((await get("hello")).files.map(({ path }) => path)), stem = state.session ?? "study";
+async function freeName(stem) {
+  if (stem === savedName()) return stem;
+  const files = new Set((await get("hello")).files.map(({ path }) => path));
   for (let n = 1; ; n++) {
     const name = n === 1 ? stem : `${stem}-${n}`;
     if (!files.has(`${name}.toml`)) return name;
   }
 }
 saveDialog({
-  suggested: suggestedName,
+  proposed: () => savedName() ?? state.session ?? "study",
+  free: freeName,
   onSaved: reply => { $("live").textContent = `Saved as ${reply.path}`; problem = null; },
 });
 certifyDialog({ threshold: () => map.p, onState: own });

@@ -38,7 +38,7 @@ export class RunsPanel {
       $("chips").dataset.click = turn;
       if (batch === 0) $("chips").firstElementChild.click();
     } catch (refusal) {
-      if (turn !== this.turn || refusal.kind === "busy") return;
+      if (turn !== this.turn) return;
       this.#say(theta, where => where);
       say($("runs-said"), refusal);
     }

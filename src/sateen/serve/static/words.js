@@ -52,6 +52,6 @@ export function shares(frame, p) {
     if (frame.lower[k] > p) above++;
     else if (frame.upper[k] < p) below++;
   });
-  const all = frame.mean.length, percent = n => `${Math.round(100 * n / all)} %`;
+  const all = frame.mean.length, percent = n => n && n < all / 200 ? "under 1 %" : `${Math.round(100 * n / all)} %`;
   return `Believed at ${Math.round(frame.level * 100)} % a point: above p on ${percent(above)} of the ${frame.y ? "map" : "range"}, below on ${percent(below)}, unsure (hatched) on ${percent(all - above - below)}.`;
 }
