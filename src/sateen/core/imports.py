@@ -17,8 +17,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-import platform
 import pickletools
+import platform
 import sys
 import sysconfig
 import time
