@@ -10,7 +10,8 @@
 - `same`: fingerprints of three sources by 1, 2 and 4 workers in three cuts, with each fault of `FAULTS`: workers that
   are killed, join late or are slow, and a client that is killed. SCALE_WORKERS=1 and SCALE_FAULTS=0,3 choose
   some of them.
-- `paper`: how long some fits of `sateen paper random` take `local:2`, over two processes without a pool.
+- `paper`: how long a reduced `sateen paper random` takes `local:2`, over two processes without a pool, turn by turn,
+  with warm caches; SCALE_PARTS=r02,r03, SCALE_SHARE=0.1 and SCALE_TURNS=3 choose how much of it.
 """
 
 from __future__ import annotations
@@ -292,24 +293,41 @@ def part_same() -> dict[str, Any]:
     return {"same": same, "different": different, "faults": list(faults), "seconds": time.monotonic() - begun}
 
 
+def cpu_of_all() -> float:
+    """The CPU seconds of this process and of all that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def part_paper() -> dict[str, Any]:
-    """Fits of random networks with a few rates, by two processes and by `local:2`, turn by turn."""
+    """A reduced `sateen paper random` by two processes and by `local:2`, turn by turn; the first turns warm caches."""
+    parts = os.environ.get("SCALE_PARTS", "random").split(",")
+    share, turns = float(os.environ.get("SCALE_SHARE", "0.1")), int(os.environ.get("SCALE_TURNS", "3"))
     asked: dict[str, Any] = {"learners": ("svi-gp", "default"), "seeds": 1, "workers": 2, "progress": Watcher()}
-    share, turns = float(os.environ.get("SCALE_SHARE", "0.5")), int(os.environ.get("SCALE_TURNS", "3"))
-    seconds: dict[str, list[float]] = {"two processes": [], "local:2": []}
+    clock: dict[str, list[float]] = {"two processes": [], "local:2": []}
+    cpu: dict[str, list[float]] = {name: [] for name in clock}
+    stages: dict[str, list[dict[str, float]]] = {name: [] for name in clock}
     scores = []
-    for _ in range(turns):
-        for name, times in seconds.items():
+    for turn in range(1 + turns):
+        for name in clock if turn % 2 else reversed(clock):
             with tempfile.TemporaryDirectory() as folder:
-                start = time.perf_counter()
+                start, used = time.perf_counter(), cpu_of_all()
                 with opened(name if name.startswith("local") else None) as pool:
-                    found = Reproduction(["r02", "r03"], folder, share=share, pool=pool, **asked).run()
-                times.append(time.perf_counter() - start)
-                scores.append([(row.learner, row.figures["rmse"]) for row in found.dimensions])
-            print(f"{name}: {times[-1]:.1f} s", flush=True)
+                    run = Reproduction(parts, folder, share=share, pool=pool, **asked)
+                    found = run.run()
+                seconds, used = time.perf_counter() - start, cpu_of_all() - used
+            scores.append([(row.learner, row.figures["rmse"]) for row in found.dimensions])
+            print(f"{name}, {f'turn {turn}' if turn else 'to warm caches'}: {seconds:.1f} s, CPU {used:.1f} s; "
+                  f"{ {stage: round(each, 1) for stage, each in run.spent.items()} }", flush=True)  # fmt: skip
+            if turn:
+                clock[name].append(seconds)
+                cpu[name].append(used)
+                stages[name].append(dict(run.spent))
     assert all(each == scores[0] for each in scores)
-    best = {name: min(times) for name, times in seconds.items()}
-    return {"share": share, "seconds": seconds, "ratio": best["local:2"] / best["two processes"]}
+    best, least = ({name: min(each) for name, each in told.items()} for told in (clock, cpu))
+    return {"parts": parts, "share": share, "seconds": clock, "cpu": cpu, "stages": stages,
+            "ratio": best["local:2"] / best["two processes"],
+            "cpu_ratio": least["local:2"] / least["two processes"]}  # fmt: skip
 
 
 PARTS = {"cpu": part_cpu, "flight": part_flight, "points": part_points, "waits": part_waits, "same": part_same,

@@ -136,8 +136,13 @@ def _run_sent(code: Code) -> object:
     """What has the name in a file that was sent. The file finds its data next to the copy that this machine has."""
     module = code.address.rpartition(":")[0]
     with suppress(InputError):
-        code = replace(code, file=(not module.endswith(".py") and _module_file(module)) or code.file)
+        code = replace(code, file=(not module.endswith(".py") and module_file(module)) or code.file)
     return code.load()
+
+
+def stands_alone(module: str) -> bool:
+    """Whether a module is a file that was run as its bytes, and is in no package."""
+    return module.rpartition(".")[2].startswith(_ALONE)
 
 
 def _has(module: ModuleType, name: str, thing: object) -> bool:
@@ -198,7 +203,7 @@ def _in_module(address: str, where: str, name: str) -> Code:
     """The code in a module, or in the one from which that module imports the name."""
     code = Code(address, where, name, "", b"", alone=False)
     for _ in range(_MOST_STEPS):
-        file = _module_file(where)
+        file = module_file(where)
         if not file:
             return code
         code = Code(address, where, name, file, _read(FilePath(file)), alone=False)
@@ -211,14 +216,14 @@ def _in_module(address: str, where: str, name: str) -> Code:
         source = ".".join([*parts, *([origin.module] if origin.module else [])])
         name = next(each.name for each in origin.names if (each.asname or each.name) == first) + dot + rest
         try:
-            _module_file(source)
+            module_file(source)
         except InputError:
             return code  # nobody knows where it comes from until it is run
         where = source
     return code
 
 
-def _module_file(module: str) -> str:
+def module_file(module: str) -> str:
     """The Python file of a module; "" if it has none."""
     if module in sys.modules:
         file = getattr(sys.modules[module], "__file__", None) or ""
@@ -248,7 +253,8 @@ def _spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     return PathFinder.find_spec(name, [os.getcwd()]) if path is None else None
 
 
-def _tree(code: Code) -> ast.Module:
+def syntax_tree(code: Code) -> ast.Module:
+    """The file as Python reads it; nothing is run."""
     try:
         text = importlib.util.decode_source(code.data)
         with warnings.catch_warnings():
@@ -267,7 +273,7 @@ def _tree(code: Code) -> ast.Module:
 def _definitions(code: Code) -> dict[str, ast.stmt]:
     """What is defined, assigned or imported at the top level, by name; "*" where everything of a module is imported."""
     found: dict[str, ast.stmt] = {}
-    waiting: list[ast.AST] = list(reversed(_tree(code).body)) if code.file else []
+    waiting: list[ast.AST] = list(reversed(syntax_tree(code).body)) if code.file else []
     while waiting:
         node = waiting.pop()
         match node:

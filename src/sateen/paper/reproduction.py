@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from sateen.paper.questions import Question, questions
 from sateen.paper.rows import Fit, Lift, Row, row
 from sateen.paper.tables import Labels, Table, configuration_tables, random_tables
 from sateen.paper.tasks import QuestionTasks, question_tasks
-from sateen.pipeline import SILENT, Progress, processors, replacing, write_text
+from sateen.pipeline import SILENT, Progress, find_code, processors, replacing, write_text
 from sateen.pipeline.elsewhere import Elsewhere
 from sateen.pipeline.folder import ResultFolder, write_json
 from sateen.pipeline.tasks import Pipeline, Rebuild, Task
@@ -66,7 +66,9 @@ class PaperRun(ABC):
     @classmethod
     def task_in(cls, folder: str, options: tuple[tuple[str, Hashable], ...], name: str) -> Task[object]:
         """One task in a folder of a worker."""
-        return _rebuilt(cls, FilePath(folder), options)[name]
+        asked: dict[str, Any] = dict(options)
+        codes = tuple(find_code(each, FilePath()).digest for each in asked.get("learners", ()) if ":" in each)
+        return _on_worker(cls, folder, options, codes)[name]
 
     def _portable(self, task: Task[object]) -> Task[object]:
         """The task, with how a worker elsewhere makes it."""
@@ -382,3 +384,11 @@ def _published() -> Mapping[str, Mapping[str, Mapping[int, tuple[float, None]]]]
 def _rebuilt(kind: Callable[..., PaperRun], path: FilePath, options: tuple[tuple[str, Hashable], ...]) -> Pipeline:
     """The pipeline that another process asked for."""
     return kind(folder=path, workers=1, **dict(options)).pipeline
+
+
+@lru_cache(maxsize=8)
+def _on_worker(
+    kind: Callable[..., PaperRun], folder: str, options: tuple[tuple[str, Hashable], ...], codes: tuple[str, ...]
+) -> Pipeline:
+    """The pipeline that a worker makes once for many tasks; `codes` are those of learners that are not sateen's own."""
+    return _rebuilt(kind, FilePath(folder), options)

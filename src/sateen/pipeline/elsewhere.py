@@ -6,10 +6,17 @@ the same key, which fixes the result. Nothing of the caller's folder is read or 
 
 from __future__ import annotations
 
+import os
+import shutil
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path as FilePath
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import uuid4
 
 from sateen.core.errors import PoolError
 from sateen.core.progress import SILENT
@@ -49,9 +56,9 @@ def compute(order: bytes) -> bytes:
     check_identity(words["identity"])
     if not str(words["function"]).startswith(_OURS):
         raise PoolError(f"{words['function']} is not a function of sateen")
-    with TemporaryDirectory(prefix="sateen-") as folder:
+    with _empty_folder() as folder:
         make_task: Any = load_object(words["function"])
-        task: Task[Any] = make_task(folder, *_tuples(words["arguments"]))
+        task: Task[Any] = make_task(str(folder), *_tuples(words["arguments"]))
         if task.key != words["key"]:
             raise PoolError(f"a worker makes another task of {task.name!r}\n  install the same sateen there")
         task.file.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +87,23 @@ def save_answer(task: Task[Any], message: object) -> tuple[float, dict[str, str]
         with replacing(file) as stream:
             stream.write(part)
     return seconds, told
+
+
+@contextmanager
+def _empty_folder() -> Iterator[FilePath]:
+    """A folder for one task. Its path is the same for all tasks of a thread, so that a pipeline can be kept for it."""
+    folder = _path(os.getpid(), threading.get_ident())
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _path(process: int, thread: int) -> FilePath:
+    return FilePath(gettempdir()) / f"sateen-{uuid4().hex}"
 
 
 def _tuples(value: Any) -> Any:

@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol
 
-from sateen.core.code import SentFunction
 from sateen.core.errors import InputError, PoolError, SateenError, SimulationError, StoreError
 from sateen.core.interrupts import deferring_interrupts
 from sateen.core.progress import Progress, working
@@ -25,7 +24,7 @@ from sateen.pools.pool import ExecutorPool, Pool
 from sateen.sampling import remote
 from sateen.sampling.ledger import Chunk, Ledger, Tally
 from sateen.sampling.parts import Interval
-from sateen.sampling.source import BlackBox, Function, Simulated, Source
+from sateen.sampling.source import BlackBox, Simulated, Source
 from sateen.sampling.store import Store
 
 _SECONDS: Final = 0.4, 30.0  # that a chunk should take, at least and at most
@@ -98,8 +97,8 @@ class Campaign:
             threads: ThreadPoolExecutor | None = None
             if self.pool is not None:
                 assert isinstance(self.source, Simulated | BlackBox)  # nothing else travels
-                function = remote.function_of(self.source)
-                work: _Near | _Far = _Far(self.source, self.ledger, self.theta, self.order, function)
+                code = remote.code_of(self.source)
+                work: _Near | _Far = _Far(self.source, self.ledger, self.theta, self.order, code)
                 pool = self.pool
                 self.pace.cost = _HAND_OUT
             elif self.pace.workers > 1:
@@ -264,7 +263,8 @@ class _Far:
     ledger: Ledger
     theta: FloatArray
     order: bytes
-    function: Function | SentFunction | None
+    code: tuple[object, ...]
+    modules: dict[str, str] = field(default_factory=dict)
 
     @property
     def most_points(self) -> int:
@@ -277,11 +277,11 @@ class _Far:
         points, items = self.ledger.items(*piece)
         theta = remote.theta_bytes(self.theta[points])
         spans = remote.spans_of(items)
-        return remote.count, self.order, self.function, int(items[0, 0]), theta, spans
+        return remote.count, self.order, *self.code, int(items[0, 0]), theta, spans
 
     def read(self, piece: Interval, answer: object) -> tuple[Tally, float]:
         """What was made, if these runs can have come to it."""
-        return remote.tally_of(answer, self.source, self.ledger.items(*piece)[1])
+        return remote.tally_of(answer, self.source, self.ledger.items(*piece)[1], self.modules)
 
 
 class _Here:

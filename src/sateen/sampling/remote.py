@@ -20,6 +20,7 @@ import numpy as np
 
 from sateen.core.code import SentFunction, received, sendable
 from sateen.core.errors import InputError, PoolError
+from sateen.core.imports import Imports, check_unnamed, imports_of
 from sateen.core.observations import Failure
 from sateen.core.types import FloatArray, IntArray
 from sateen.files.observations import parameters_of, space_of
@@ -29,7 +30,7 @@ from sateen.model.model import Model
 from sateen.pools.crew import WrongAnswer
 from sateen.pools.messages import answer_of, answering, check_identity, identity, packed
 from sateen.sampling.ledger import MOST_FAILURES, Tally
-from sateen.sampling.source import BlackBox, Function, Simulated, Source
+from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_of
 
 _SMALL: Final = tuple(np.dtype(kind) for kind in ("u1", "<u2", "<u4", "<i8"))
 
@@ -55,10 +56,12 @@ def order_of(source: Source) -> bytes:
     return order
 
 
-def function_of(source: Source) -> Function | SentFunction | None:
-    """What must be sent besides the order."""
-    function: Function | SentFunction | None = sendable(source.function) if isinstance(source, BlackBox) else None
-    return function
+def code_of(source: Source) -> tuple[Imports | None, Function | SentFunction | None]:
+    """What must be sent besides the order: a black box, and before it which modules it imports."""
+    if not isinstance(source, BlackBox):
+        return None, None
+    function: Function | SentFunction = sendable(source.function)
+    return imports_of(function, name_of(source.function)), function
 
 
 def spans_of(items: IntArray) -> bytes:
@@ -67,27 +70,44 @@ def spans_of(items: IntArray) -> bytes:
 
 
 @answering
-def count(order: bytes, function: Function | SentFunction | None, point: int, theta: bytes, spans: bytes) -> bytes:
+def count(
+    order: bytes,
+    imports: Imports | None,
+    function: Function | SentFunction | None,
+    point: int,
+    theta: bytes,
+    spans: bytes,
+) -> bytes:
     """The tally of the runs at points from a first one on, on a worker; other processes find it by its name."""
     source = _simulated(order) if function is None else _black_box(order, function)
+    if imports is not None:
+        imports.check()
     begin, number = np.frombuffer(zlib.decompress(spans), "<i8").reshape(2, -1)
     items = np.column_stack([np.arange(point, point + len(begin)), begin, number]).astype(np.int64)
     rows = np.frombuffer(theta, "<f8").reshape(len(items), -1)
     start = time.perf_counter()
     tally = source.count(rows, items)
     seconds = time.perf_counter() - start
+    if imports is not None:
+        imports.check()
     counts = np.concatenate([tally.satisfied[:, None], tally.undecided], axis=1)
     some = counts if counts[:, 1:].any() else counts[:, :1]
     kind = next(kind for kind in _SMALL if some.max(initial=0) <= np.iinfo(kind).max)
     failures = [asdict(failure) for failure in tally.failures]
     words = {"kind": kind.str, "seconds": seconds, "failures": failures}
+    if imports is not None and (unnamed := imports.unnamed()):
+        words["modules"] = unnamed
     return packed(words, zlib.compress(some.astype(kind).tobytes(), 1))
 
 
-def tally_of(message: object, source: Source, items: IntArray) -> tuple[Tally, float]:
-    """The tally in an answer, and the seconds it took; WrongAnswer for counts that these runs cannot have."""
+def tally_of(message: object, source: Source, items: IntArray, modules: dict[str, str]) -> tuple[Tally, float]:
+    """The tally in an answer, and the seconds it took; WrongAnswer for counts that these runs cannot have.
+
+    `modules` keeps the versions of modules that only runs have named.
+    """
     words, parts = answer_of(message)
     try:
+        check_unnamed(converted(words.get("modules", {}), dict[str, str]), modules)
         return _checked(words, parts, source, items)
     except (*FAULTS, zlib.error) as error:
         raise WrongAnswer(f"a worker answered with counts that these runs cannot have: {fault_text(error)}") from error
