@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path as FilePath
 
 import numpy as np
@@ -347,15 +350,23 @@ def name_of(text: str, *formulas: str, **options: bool) -> str:
     ("formula", "others"),
     [
         ("(I > 3) U[100, 120] (I < 2)", ["(I > 2) U[90, 130] (I < 3)", "(I > 30) U[0.5, 7.25] (I < 2.5)"]),
+        ("(I > 3) U[100, 120] (I < 2)", ["(I > 1) U[1, 1] (I < 1)", "(I > -1) U[90, 90] (I < 90)"]),
         ("F[0, 50] G[0, 10] I > 40", ["F[0, 60] G[0, 12] I > 41", "F[0, 20] G[0, 30] I > 20"]),
-        ("F[0, 50] I > I(t-5) + 10", ["F[0, 60] I > I(t-7) + 12"]),
-        ("F I == 3", ["F I == 4"]),
+        ("F[0, 50] G[0, 10] I > 40", ["F[0, 10] G[0, 10] I > 1", "F[0, 0] G[0, 1] I > 0.5"]),
+        ("F[1, 50] G[2, 10] I > 40", ["F[1, 1] G[1, 2] I > 1", "F[2, 8] G[2, 10] I > 10"]),
+        ("F[0, 50] I > I(t-5) + 10", ["F[0, 60] I > I(t-7) + 12", "F[0, 1] I > I(t-1) + 1"]),
+        ("F[1, 5] I > 3 & G[1, 5] R < 5", ["F[1, 6] I > 3 & G[1, 5] R < 5", "F[2, 2] I > 2 & G[1, 1] R < 1"]),
+        ("F[2, 9] (I > 3 & F[2, 3] R < 4)", ["F[0, 1] (I > 1 & F[0, 0] R < 1)", "F[3, 5] (I > 2 & F[0, 2] R < 9)"]),
+        ("F (I > 3 & F[2, 3] R < 4)", ["F (I > 1 & F[0, 1] R < 1)", "F (I > 4 & F[1, 1] R < 9)"]),
+        ("F[0, 5] I^2 - 3 * R + 4 > min(I, 5)", ["F[0, 1] I^2 - 1 * R + 1 > min(I, 1)"]),
+        ("F I == 3", ["F I == 4", "F I == 1"]),
     ],
 )
 def test_another_bound_threshold_count_or_constant_is_the_same_kernel(formula: str, others: list[str]) -> None:
     for other in others:
         assert name_of(BASE, other) == name_of(BASE, formula)
         assert name_of(SIR.format(80, 30, 110, 0.3), other) == name_of(BASE, formula)
+        assert name_of(SIR.format(1, 0, 1, 1), other) == name_of(BASE, formula)
 
 
 def test_numbers_that_happen_to_be_equal_have_places_of_their_own() -> None:
@@ -380,6 +391,32 @@ def test_another_model_is_another_kernel(text: str) -> None:
 @pytest.mark.parametrize("formula", ["F[1, 5] I >= 4", "G[1, 5] I > 4", "F[1, 5] R > 4", "F I > 4", "F[1, 5] I^2 > 4"])
 def test_another_formula_is_another_kernel(formula: str) -> None:
     assert name_of(BASE, formula) != name_of(BASE, "F[1, 5] I > 4")
+
+
+@pytest.mark.parametrize(
+    "formulas",
+    [
+        ["(I > 1) U[1, 1] (I > 1)", "(I > 4) U[1, 9] (I > 7)", "(I > 3) U[5, 5] (I > 5)"],
+        ["F[0, 0] G[0, 1] I > 4", "F[0, 3] G[0, 3] I > 6", "F[0, 20] G[0, 2] I > 9"],
+        ["F[1, 1] G[1, 2] I > 5", "F[2, 8] G[2, 10] I > 6", "F[3, 4] G[1, 9] I > 5"],
+        ["F[0, 1] (I > 4 & F[0, 0] R < 1)", "F[0, 9] (I > 7 & F[1, 2] R < 2)", "F[4, 5] (I > 5 & F[5, 5] R < 5)"],
+        ["F (I > 9 & F[0, 1] R < 1)", "F (I > 11 & F[1, 1] R < 3)", "F (I > 10 & F[1, 3] R < 9)"],
+        ["F[0, 1] I > I(t-1) + 1", "F[0, 9] I > I(t-4) + 5", "F[0, 5] I > I(t-5) + 4"],
+    ],
+)
+def test_equal_and_neutral_numbers_are_told_apart_in_a_kernel_that_is_shared(formulas: list[str]) -> None:
+    """Counts under numbers that repeat, or are 0 or 1, are those of monitored paths, run by run."""
+    model = Model.parse(BASE)
+    mixed = 0
+    for text in formulas:
+        asked = stl(text)
+        assert name_of(BASE, text) == name_of(BASE, formulas[0])
+        counts = Runner(model, (asked,)).run([[0.05]] * 40, [[0, run, 1] for run in range(40)], seed=8)
+        until = min(asked.horizon, 1000.0)
+        paths = [replay(model, {"gamma": 0.05}, until=until, seed=8, run=run) for run in range(40)]
+        assert counts.satisfied[0].tolist() == [int(bool(monitor(asked, path))) for path in paths]
+        mixed += 0 < counts.satisfied.sum() < 40
+    assert mixed
 
 
 def test_a_kernel_that_is_shared_computes_each_formula(tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,6 +450,35 @@ def test_another_processor_or_compiler_is_another_kernel(what: int, monkeypatch:
     assert ours == kernels._toolchain.__wrapped__()
     monkeypatch.setattr(kernels.machine_code, "processor", elsewhere)
     assert kernels._toolchain.__wrapped__() != ours
+
+
+def test_machine_code_that_nothing_uses_any_more_is_freed(folder: FilePath) -> None:
+    def source(number: int) -> str:
+        return f"def run(x: int):\n  return x + {number}\n"
+
+    few = lru_cache(maxsize=3)(load_source.__wrapped__)
+    assert load_source.cache_info().maxsize
+    kept, codes = few(source(0)), []
+    for number in range(1, 9):
+        code = few(source(number))
+        assert (code(1), kept(1)) == (1 + number, 1)
+        codes.append(weakref.ref(code._function._linked))
+        del code
+    assert [code() is not None for code in codes] == [False] * 5 + [True] * 3
+    assert kept(41) == 41
+
+
+def test_code_is_not_freed_while_other_threads_run_it(folder: FilePath) -> None:
+    """Kernels are loaded, run and freed at once in several threads: every sum is right, and the process lives."""
+    text = "def run(x: int):\n  s = 0\n  for i in range(x):\n    s += (i ^ {}) & 1\n  return s\n"
+    few = lru_cache(maxsize=2)(load_source.__wrapped__)
+
+    def work(thread: int) -> list[int]:
+        return [few(text.format(number % 5))(100_000) for number in range(thread, thread + 60)]
+
+    with ThreadPoolExecutor(4) as threads:
+        sums = list(threads.map(work, range(4)))
+    assert sums == [[50_000] * 60] * 4
 
 
 def test_the_oldest_files_are_removed_where_there_are_too_many(tmp_path: FilePath) -> None:

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cached_property
+from typing import TypeAlias
 
 from sateen.core.errors import FormulaError
 from sateen.engine.questions import core_form, earliest, state_condition, tick_digits
-from sateen.language.expression import LARGEST_WHOLE, Delayed, Expression, Name, Operation, Spelling, number
+from sateen.language.expression import LARGEST_WHOLE, Delayed, Expression, Name, Operation, Spelling
 from sateen.logic.formula import And, Atom, Eventually, Formula, Interval, Node, Not, Or, Truth, Until, delays_in
 
 _MOST_CONDITIONS = 50  # bits of the log that a double holds exactly
@@ -65,11 +66,15 @@ class Logged:
                 self._gather(child)
 
 
-def algebra_source(logged: Logged, atom_source: Callable[[Expression, Spelling], str]) -> list[str]:
+AtomSource: TypeAlias = Callable[[Expression, Spelling], str]
+Constant: TypeAlias = Callable[[float, object], str]  # a number of the formula, for one use
+
+
+def algebra_source(logged: Logged, atom_source: AtomSource, constant: Constant) -> list[str]:
     """A function `verdict_i` for each formula: 1 true, -1 false, 0 unknown, -2 where an atom is undefined."""
     lines: list[str] = []
     for order, (formula, root) in enumerate(zip(logged.formulas, logged.roots, strict=True)):
-        writer = _Writer(logged, formula, atom_source)
+        writer = _Writer(logged, formula, atom_source, constant)
         lines += writer.functions(order, root)
         logged.registers = max(logged.registers, len(writer.rooms))
         largest = zip((logged.room_factor, logged.room_extra), *writer.rooms, strict=True)
@@ -83,10 +88,11 @@ class _Writer:
     Every set has a register, and beside it a room (factor, extra): for n log entries, factor n + extra switches.
     """
 
-    def __init__(self, logged: Logged, formula: Formula, atom_source: Callable[[Expression, Spelling], str]) -> None:
+    def __init__(self, logged: Logged, formula: Formula, atom_source: AtomSource, constant: Constant) -> None:
         self.logged = logged
         self.formula = formula
         self.atom_source = atom_source
+        self._constant = constant
         self.digits = tick_digits(formula)
         self.body: list[str] = []
         self.raw: dict[Expression, int] = {}  # registers of atoms, before the unknown is filled in
@@ -133,10 +139,11 @@ class _Writer:
                 raise FormulaError(message, remedy="round them, or measure time in another unit")
             return [f"  k = int({self.constant(float(k))})", f"  scale = {self.constant(unit * 2.0**k)}"]
         return [
-            f"  time = time if time == inf else min(time, {self.logged.last_time!r})",
+            f"  time = time if time == inf else min(time, {self.constant(self.logged.last_time)})",
             "  furthest = book[size - 1, 0] if time == inf else time",
-            f"  k = 58 - int(ceil(np.log2((furthest + {self.reach + 1.0!r}) * {unit!r})))",
-            f"  scale = {unit!r} * 2.0**k",
+            f"  unit = {self.constant(unit)}",
+            f"  k = 58 - int(ceil(np.log2((furthest + {self.constant(self.reach + 1.0)}) * unit)))",
+            "  scale = unit * 2.0**k",
         ]
 
     def node(self, node: Node, positive: bool) -> int:
@@ -200,15 +207,15 @@ class _Writer:
     def shift(self, time: float) -> str:
         """A time as a number of positions."""
         whole = int(Decimal(repr(time)).scaleb(self.digits))
-        return f"({self.whole(whole)} << (k + 1))" if whole else "0"
+        return f"({self.whole(whole)} << (k + 1))"
 
     def whole(self, value: int) -> str:
         """A whole number; left open where a double holds it."""
         return f"int({self.constant(float(value))})" if value < LARGEST_WHOLE else str(value)
 
     def constant(self, value: float) -> str:
-        """A number of the formula."""
-        return self.atom_source(number(value), lambda leaf: leaf.name)
+        """A number of the formula, or infinity."""
+        return self._constant(value, object())
 
     def condition(self, condition: Expression, positive: bool) -> int:
         if condition not in self.raw:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Final
 
@@ -42,6 +42,7 @@ from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
 REASONS: Final = ("max_events", "max_time", "max_population")  # why a run may stay undecided
+_MOST_SOURCES: Final = 512  # that are remembered
 _FEW: Final = 16  # conditions that are written in a row
 FULL: Final = 3  # how a record ends that has no room for a state
 ALGEBRA: Final = "# The algebra of logic/intervals.py follows."
@@ -61,7 +62,7 @@ class KernelSource:
     numbers: tuple[float, ...]
 
 
-@cache
+@lru_cache(maxsize=_MOST_SOURCES)
 def kernel_source(
     model: Model,
     formulas: tuple[Formula, ...],
@@ -79,7 +80,7 @@ def kernel_source(
     """
     lanes = Lanes(model, formulas, checked, population, record, watched)
     # In this order: what each part mentions gets a slot, and the head needs to know how many there are.
-    functions = algebra_source(lanes.logged, lanes.atom_source)
+    functions = algebra_source(lanes.logged, lanes.atom_source, lanes.constant)
     body = _vector(lanes)
     functions += settle_source(lanes) if model.events else []
     functions += ring_functions(lanes, _plain_segment) if lanes.late else []
@@ -192,9 +193,9 @@ def _doubts(lanes: Lanes, total: str) -> str:
         if variable.whole and lanes.checked:
             found.append(f"(not (abs({value}) < {float(LARGEST_WHOLE)!r}))")
     for side, place in lanes.doubted_sides:
-        source, horizon = lanes.moving.source(side), lanes.horizons[place]
+        source, horizon = lanes.asked.source(side), lanes.horizons[place]
         asked = [f"({source} != {source})"]
-        asked += [] if math.isinf(horizon) else [f"(t <= {lanes.constant(horizon)})"]
+        asked += [] if math.isinf(horizon) else [f"(t <= {lanes.constant(horizon, 'horizon', place)})"]
         asked += [f"(w{place} == 0.0)"] if len(lanes.formulas) > 1 else []
         found.append(f"({' & '.join(asked)})")
     return any_of(found)
@@ -221,7 +222,7 @@ def _verdicts(lanes: Lanes, say: Callable[[str], None]) -> list[str]:
             doubts.append(f"doubt{index}")
             hit, miss = f"{hit} & (not doubt{index})", f"{miss} & (not doubt{index})"
         else:
-            hit, miss = _plain_segment(lanes, operator, absorbed, lanes.moving.source)
+            hit, miss = _plain_segment(lanes, operator, absorbed, lanes.asked.source)
         say(f"      s{index} = 1.0 if {hit} else (-1.0 if {miss} else 0.0)")
         if lanes.remembers:
             say(f"      s{index} = {lanes.slot(f'S{index}')} if {lanes.slot(f'S{index}')} != 0.0 else s{index}")
@@ -255,8 +256,8 @@ def _plain_segment(
     right = source(operator.right)
     if operator.window is None:
         return f"({right})", "True"
-    low, high = operator.window.low, operator.window.high
-    begin, end = lanes.constant(low), lanes.constant(high)
+    (low, high), place = (operator.window.low, operator.window.high), lanes.operators.index(operator)
+    begin, end = lanes.begin(place) if low else "", lanes.constant(high, "end", place)
     hits = [right] if low == 0 else [right, f"(tn > {begin})"]
     misses = [absorbed if math.isinf(high) else f"(tn > {end})"]
     if operator.left is not None:

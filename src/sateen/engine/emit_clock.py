@@ -91,7 +91,7 @@ def doubts(lanes: Lanes, total: str) -> list[str]:
     """When a rate is no such thing at a time that matters, or has no bound."""
     matters = ["(tn <= T)"]
     latest = max(lanes.horizons, default=math.inf)
-    matters += [f"(tn <= {lanes.constant(latest)})"] if math.isfinite(latest) else []
+    matters += [f"(tn <= {lanes.constant(latest, 'latest')})"] if math.isfinite(latest) else []
     matters += ["(rung == 0.0)"] if lanes.model.events else []
     found = [f"(h{j} < 0.0)" for j in lanes.doubted_rates]
     wrong = [f"(r{j} < 0.0)" for j in lanes.doubted_rates] + [f"(not (a{len(lanes.model.transitions) - 1} < inf))"]

@@ -40,7 +40,7 @@ def unsure(lanes: Lanes, index: int, operator: Operator) -> str:
         doubts += [f"({possible} & (not {sure}))"] if sure != possible else []
     asked = [f"({lanes.slot(f'S{index}')} == 0.0)", f"({' | '.join(doubts) or 'False'})"]
     if operator.window is not None and operator.window.low > 0 and not (operator.left and delays_in(operator.left)):
-        asked.append(f"(tn > {lanes.constant(operator.window.low)})")
+        asked.append(f"(tn > {lanes.begin(index)})")
     return " & ".join(asked)
 
 
@@ -114,13 +114,13 @@ def _resolve(lanes: Lanes, segment: Segment) -> list[str]:
         "    tn = end",
     ]
     for k, lag in enumerate(lags):
-        lines += [f"    n{k} = {_time(lanes, f'q{k} + 1')} + {lanes.constant(lag)} if q{k} + 1 < it else inf"]
+        lines += [f"    n{k} = {_time(lanes, f'q{k} + 1')} + {lanes.constant(lag, 'lag', k)} if q{k} + 1 < it else inf"]
         lines += [f"    tn = n{k} if n{k} < tn else tn"]
     for leaf in lanes.late:
         row = f"(q{lags.index(leaf.lag)} & mask) * {width} + l + {places[leaf.name]}"
         lines.append(f"    {lanes.local(leaf)} = ring[{row}]")
     for index, operator in operators:
-        hit, miss = segment(lanes, operator, "(tn == inf)", lanes.moving.source)
+        hit, miss = segment(lanes, operator, "(tn == inf)", lanes.asked.source)
         lines += [f"    if s{index} == 0.0:", f"      s{index} = 1.0 if {hit} else (-1.0 if {miss} else 0.0)"]
     lines += ["    if not tn < end:", "      break"]
     for k in range(len(lags)):
@@ -180,7 +180,7 @@ def _advance(lanes: Lanes, time: str, indent: str) -> Iterator[str]:
     for k, lag in enumerate(_lags(lanes)):
         yield f"{indent}q{k} = marks[l + {k * LANES}]"
         for stride in (_STRIDE, 1):
-            read_from = f"{_time(lanes, f'q{k} + {stride}')} + {lanes.constant(lag)}"
+            read_from = f"{_time(lanes, f'q{k} + {stride}')} + {lanes.constant(lag, 'lag', k)}"
             yield f"{indent}while q{k} + {stride} < it and {read_from} <= {time}:"
             yield f"{indent}  q{k} += {stride}"
 
@@ -213,7 +213,7 @@ def _time(lanes: Lanes, row: str) -> str:
 def _truths(lanes: Lanes, condition: Expression) -> tuple[str, str]:
     """The source of whether a condition surely holds, and whether it possibly does."""
     if not delays_in(condition):
-        source = lanes.moving.source(condition)
+        source = lanes.asked.source(condition)
         return source, source
     if not isinstance(condition, Operation):
         return "False", "True"
@@ -240,7 +240,7 @@ def _truths(lanes: Lanes, condition: Expression) -> tuple[str, str]:
 def _bounds(lanes: Lanes, side: Expression) -> tuple[str, str] | None:
     """The source of the least and the largest value of a side, if its form gives them; rounding keeps their order."""
     if not delays_in(side):
-        source = lanes.moving.source(side)
+        source = lanes.asked.source(side)
         return source, source
     if isinstance(side, Delayed):
         place = lanes.late.index(side)

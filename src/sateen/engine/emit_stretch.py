@@ -28,29 +28,31 @@ def stretch_verdict(
     assert operator.lasting is not None
     lasting = operator.lasting
     (a, b), (c, d) = ((window.low, window.high) for window in (operator.window, lasting.window))
-    latest, last_known = lanes.constant(b), lanes.constant(decimal_sum(b, c))
-    if operator.left is not None:
+    latest, last_known = "", ""
+    if operator.left is None:
+        last_known = lanes.constant(decimal_sum(b, c), "known", index)
+    else:
         latest, place = f"latest{index}", lanes.slot(f"B{index}")
-        say(f"      {latest} = {place} if {lanes.moving.source(operator.left)} else min({place}, t)")
+        say(f"      {latest} = {place} if {lanes.asked.source(operator.left)} else min({place}, t)")
         say(f"      {place} = {latest}")
-        last_known = f"({latest} + {lanes.constant(c)})" if c > 0 else latest
+        last_known = f"({latest} + {lanes.constant(c, 'opening', index)})" if c > 0 else latest
     opens = [f"(t <= {last_known})"] if operator.left is not None or math.isfinite(b) else []
     if operator.right != Boolean(True):
-        opens += [lanes.moving.source(operator.right), *([f"(tn > {lanes.constant(a)})"] if a > 0 else [])]
-    reached = f"t + {lanes.constant(decimal_sum(d, -c))}"
-    reached = f"max({reached}, {lanes.constant(decimal_sum(a, d))})" if a > 0 or c > 0 else reached
-    reached = f"min({reached}, {lanes.constant(lasting.end)})" if math.isfinite(lasting.end) else reached
+        opens += [lanes.asked.source(operator.right), *([f"(tn > {lanes.begin(index)})"] if a > 0 else [])]
+    reached = f"t + {lanes.constant(decimal_sum(d, -c), 'lasting', index)}"
+    reached = f"max({reached}, {lanes.constant(decimal_sum(a, d), 'first', index)})" if a > 0 or c > 0 else reached
+    reached = f"min({reached}, {lanes.constant(lasting.end, 'last', index)})" if math.isfinite(lasting.end) else reached
     goal, place = f"goal{index}", lanes.slot(f"G{index}")
     begun = f"({reached} if {' & '.join(opens)} else -1.0)" if opens else f"({reached})"
     say(f"      {goal} = {place} if {place} >= 0.0 else {begun}")
-    say(f"      {goal} = {goal} if {lanes.moving.source(lasting.held)} else -1.0")
+    say(f"      {goal} = {goal} if {lanes.asked.source(lasting.held)} else -1.0")
     say(f"      {place} = {goal}")
     passed = f"(tn > {goal})" if math.isfinite(min(d, lasting.end)) else absorbed
     known = [absorbed] if math.isinf(b) else []
     known += [f"(tn > {last_known})"] if operator.left is not None or math.isfinite(b) else []
     hit, miss = f"(({goal} >= 0.0) & {passed})", f"(({goal} < 0.0) & ({' | '.join(known)}))"
     if operator.left is not None and a > 0:  # what failed too early may have a goal
-        begin = lanes.constant(a)
+        begin = lanes.begin(index)
         return f"({hit} & ({latest} >= {begin}))", f"({miss} | ({latest} < {begin}))"
     return hit, miss
 
@@ -62,5 +64,5 @@ def stretch_fill(lanes: Lanes) -> list[str]:
         if operator.lasting is not None and operator.window is not None:
             lines.append(f"{lanes.slot(f'G{index}')} = -1.0")
             if operator.left is not None:
-                lines.append(f"{lanes.slot(f'B{index}')} = {lanes.constant(operator.window.high)}")
+                lines.append(f"{lanes.slot(f'B{index}')} = {lanes.constant(operator.window.high, 'end', index)}")
     return lines

@@ -102,7 +102,7 @@ def settle_source(lanes: Lanes) -> list[str]:
     for index, event in enumerate(events):
         for place, (target, expression) in enumerate(event.update):
             value, slot = f"value{index}_{place}", lanes.slot("X_" + target)
-            lines.append(f"      {value} = 0.0 + {lanes.atom_source(expression, _slots(lanes))}")
+            lines.append(f"      {value} = 0.0 + {lanes.as_spelt(_slots(lanes)).source(expression)}")
             wrong.append(f"(fires{index} & (not ({_allowed(lanes.variable(target), value)})))")
             assigned.append(f"      {slot} = {value} if fires{index} else {slot}")
     lines += [f"      if {' | '.join(wrong)}:", f"        {lanes.slot('wrong')} = 1.0"]
@@ -257,7 +257,7 @@ def _judge(lanes: Lanes) -> list[str]:
     verdicts = [f"V{index}" for index in range(len(lanes.formulas))]
     lines.append(f"crowded = {lanes.slot('crowded')} != 0.0" if lanes.population else "crowded = False")
     if lanes.nested:
-        horizon = lanes.constant(lanes.logged.horizon)
+        horizon = lanes.constant(lanes.logged.horizon, "log")
         lines += [
             f"final = crowded or time > T or fired >= max_events or time > {horizon} or time == inf",
             f"worth = final or fired - looked[l] >= {_LEAST_EVENTS} + {_EVENTS_AN_ENTRY} * size[l]",
@@ -310,7 +310,7 @@ def _look_again(lanes: Lanes) -> list[str]:
     if math.isinf(lanes.logged.horizon):
         lines.append(f"  due[l] = min({lanes.cap}, it + {'it - start[l]' if lanes.timed else 'fired'})")
     else:
-        looks = [lanes.constant(look) for look in lanes.logged.looks()]
+        looks = [lanes.constant(look, "look", place) for place, look in enumerate(lanes.logged.looks())]
         lines.append(f"  {lanes.slot('look')} = {looks[-1]}")
         for look in reversed(looks[:-1]):
             lines += [f"  if time < {look}:", f"    {lanes.slot('look')} = {look}"]
@@ -364,7 +364,7 @@ def _fill(lanes: Lanes) -> list[str]:
             lines += [f"{lanes.slot('look')} = inf", f"due[l] = it + min(max_events, {_LEAST_EVENTS})"]
             lines.append("wake = min(wake, due[l])")
         else:
-            lines.append(f"{lanes.slot('look')} = {lanes.constant(lanes.logged.looks()[0])}")
+            lines.append(f"{lanes.slot('look')} = {lanes.constant(lanes.logged.looks()[0], 'look', 0)}")
     lines[first:first] = _parts(lanes)  # when all that is read of them is known
     lines += ["done_runs += 1", "if done_runs == items[item, 2]:", "  item += 1", "  done_runs = 0"]
     return lines

@@ -15,7 +15,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from sateen.logic.formula import Formula
 from sateen.model.model import Model
 
 _FIRST_ENTRIES: Final = 256  # of a record
+_MOST_LOADED: Final = 128  # kernels that are ready for another use; what is in use stays beyond them
 
 
 class Code:
@@ -144,7 +145,7 @@ def kernel(
     return Kernel(load_source(source.text), source)
 
 
-@cache
+@lru_cache(maxsize=_MOST_LOADED)
 def load_source(text: str) -> Code:
     """The code of generated source, whose function `run` is compiled when it is called, or loaded from the cache."""
     whole = text + _algebra() if ALGEBRA in text else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from sateen.core.errors import FormulaError
@@ -22,6 +23,7 @@ from sateen.language.expression import (
     Spelling,
     in_order,
     is_condition,
+    literal_value,
     number,
 )
 from sateen.logic.formula import Formula
@@ -29,7 +31,8 @@ from sateen.model.checks import consumption_fault
 from sateen.model.model import CLOCK, Model, Variable
 
 LANES: Final = 16
-_WRITTEN_OUT: Final = (0.0, 1.0, -1.0)  # numbers that stand in the source; others are arguments
+_WRITTEN_OUT: Final = (0.0, 1.0, -1.0)  # numbers that stand in the source of rates; others are arguments
+_WRITTEN_IN_FORMULAS: Final = (0.0,)  # a comparison with it, of which there are many, needs no load
 _MARK: Final = "\0"  # begins the name of a number; no name of a user's has it
 LAST_TIME: Final = 1e307  # of the next jump, where there is one: an infinite time means that there is none
 
@@ -64,6 +67,7 @@ class Lanes:
         if self.timed:
             self.moving = replace(self.moving, fixed=self.loaded)
         self.rates = replace(self.moving, regroups=True)  # in every kernel, so that they make the very same runs
+        self.asked = self.in_formulas(self.moving)
         self.operators: list[Operator] = []  # of all flat formulas
         clocked = bool(model.events) or self.timed  # steps end at times that are not drawn, too
         self.verdicts = [
@@ -140,13 +144,16 @@ class Lanes:
         """Whether a transition changes what is called so."""
         return any(name in each.change or name in dict(each.update) for each in self.model.transitions)
 
-    def fixed(self, expression: Expression) -> str:
-        """A part that no event changes: a literal, or a slot that is filled with the lane."""
+    def fixed(self, expression: Expression, opens: bool = False) -> str:
+        """A part that no event changes: a literal, or a slot that is filled with the lane.
+
+        Where it `opens`, more numbers are such slots, so that formulas that differ in them share a kernel.
+        """
         if not expression.names:
             value = expression.evaluate({})
             if is_condition(expression):
                 return repr(bool(value))
-            if not math.isfinite(value) or value in _WRITTEN_OUT:
+            if not math.isfinite(value) or value in (_WRITTEN_IN_FORMULAS if opens else _WRITTEN_OUT):
                 return repr(float(value))
             # By identity: two that happen to be equal may differ in another formula, with the same kernel.
             self._seen.append(expression)
@@ -154,9 +161,18 @@ class Lanes:
         place = self._part(expression, expression)
         return f"({place} != 0.0)" if is_condition(expression) else place
 
-    def constant(self, value: float) -> str:
-        """A time of a formula, as `fixed` spells it."""
-        return repr(value) if math.isinf(value) or value == 0.0 else self._part(("time", value), number(value))
+    def constant(self, value: float, *use: object) -> str:
+        """A time of a formula, as `fixed` spells it.
+
+        It has a place for each `use`: times of two uses that happen to be equal may differ in another formula.
+        """
+        return repr(value) if math.isinf(value) else self._part(use, number(value))
+
+    def begin(self, place: int) -> str:
+        """Where the window of the operator in this place begins, which is after 0."""
+        window = self.operators[place].window
+        assert window is not None
+        return self.constant(window.low, "begin", place)
 
     def _part(self, key: object, expression: Expression) -> str:
         part = self._parts.setdefault(key, f"C{len(self._parts)}")
@@ -169,20 +185,20 @@ class Lanes:
 
     def _open(self, expression: Expression) -> Expression:
         """The expression with its numbers left open, but for exponents, which say how a power is computed."""
+        if (value := literal_value(expression)) is not None:
+            self.numbers.append(value)
+            return Name(f"{_MARK}{len(self.numbers) - 1}")
         match expression:
-            case Number(value) if value not in _WRITTEN_OUT:
-                self.numbers.append(value)
-                return Name(f"{_MARK}{len(self.numbers) - 1}")
             case Operation("^", (base, Number() as exponent)):
                 return Operation("^", (self._open(base), exponent))
             case Operation(symbol, operands):
                 return Operation(symbol, tuple(map(self._open, operands)))
         return expression
 
-    def loaded(self, expression: Expression) -> str:
+    def loaded(self, expression: Expression, opens: bool = False) -> str:
         """A part that no event changes, as a variable of the loop: a load that only one branch of a choice needs would
         keep the loop from being vectorised."""
-        source = self.fixed(expression)
+        source = self.fixed(expression, opens)
         part = self._parts.get(expression if expression.names else ("number", id(expression)))
         if part is None:
             return source
@@ -206,8 +222,12 @@ class Lanes:
         return Moving(self.counts | others, spell, self.fixed, careful=careful or self.checked)
 
     def atom_source(self, expression: Expression, spell: Spelling) -> str:
-        """An expression in the order it is written in, over counts that `spell` spells."""
-        return self.as_spelt(spell).source(expression)
+        """A part of a formula in the order it is written in, over counts that `spell` spells."""
+        return self.in_formulas(self.as_spelt(spell)).source(expression)
+
+    def in_formulas(self, moving: Moving) -> Moving:
+        """The same for conditions of formulas."""
+        return replace(moving, opened=partial(moving.fixed, opens=True))
 
     def bits_source(self, spell: Spelling) -> str:
         """The truth of the conditions that the log keeps, a bit each."""
@@ -217,7 +237,7 @@ class Lanes:
     def within_log(self, time: str) -> list[str]:
         """When a jump at that time is early enough to be logged."""
         if not self.record and math.isfinite(self.logged.horizon):
-            return [f"({time} <= {self.constant(self.logged.horizon)})"]
+            return [f"({time} <= {self.constant(self.logged.horizon, 'log')})"]
         return [f"({time} <= T)", f"({time} < inf)"]
 
     def may_be_broken(self, variable: Variable) -> bool:

@@ -64,7 +64,11 @@ def object_code(module: str) -> bytes:
 
 
 class Function:
-    """A function `run` in machine code; it is called without Python's lock."""
+    """A function `run` in machine code; it is called without Python's lock.
+
+    LLVM frees the code with the last reference to `_linked`. Nobody else keeps the address, and a call keeps its
+    Function, so what is freed is not running.
+    """
 
     def __init__(self, code: bytes, arguments: Sequence[tuple[str, Kind, int]]) -> None:
         library = f"kernel{next(_LIBRARIES)}"

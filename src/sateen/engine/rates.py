@@ -24,8 +24,9 @@ SafeRate: TypeAlias = tuple[tuple[Expression, int], ...]  # the coefficient of e
 class Moving:
     """Emits expressions of the moving names; `fixed` gives the spelling of a part that no event changes.
 
-    Where it `regroups`, the factors of a product are multiplied in the order that costs least. Where it is not
-    `careful`, the operands of min and max are trusted to be numbers, unless their form says otherwise.
+    In a formula `opened` does so, but for the branches of a choice. Where it `regroups`, the factors of a product are
+    multiplied in the order that costs least. Where it is not `careful`, the operands of min and max are trusted to be
+    numbers, unless their form says otherwise.
     """
 
     names: frozenset[str]
@@ -33,18 +34,21 @@ class Moving:
     fixed: Callable[[Expression], str]
     regroups: bool = False
     careful: bool = True
+    opened: Callable[[Expression], str] | None = None
 
     def source(self, expression: Expression) -> str:
         """The source of an expression, with every part that does not move asked of `fixed`."""
         if not self._moves(expression):
-            return self.fixed(expression)
+            return (self.opened or self.fixed)(expression)
         if not isinstance(expression, Operation):
             return expression.emit(self.spell)
         if self.regroups:
             as_written = replace(self, regroups=False)
             is_product = expression.symbol in ("*", "/")
             return as_written._product(expression) if is_product else as_written.source(expression)
-        sources = [self.source(operand) for operand in expression.operands]
+        # A number that only one branch needs would be loaded there, and the loop not be vectorised.
+        further = replace(self, opened=None) if expression.symbol == "if" and self.opened else self
+        sources = [(further if place else self).source(each) for place, each in enumerate(expression.operands)]
         if expression.symbol in ("min", "max") and not (self.careful or any(map(is_partial, expression.operands))):
             return f"{expression.symbol}({', '.join(sources)})"
         # The operation's own way of writing itself, on operands that are already source.
