@@ -156,16 +156,19 @@ def testing(problem: Problem, *, folder: Path | None = None, workers: int | None
     return _observed(problem, "test", 0, problem.question.test.runs, folder, workers)
 
 
-def truth(problem: Problem, *, folder: Path | None = None, workers: int | None = None) -> Truth:
-    """The truth at the test points."""
+def truth(
+    problem: Problem, *, runs: int | None = None, folder: Path | None = None, workers: int | None = None
+) -> Truth:
+    """The truth at the test points: exact, stored, or the share of `runs` runs at each (None: the question's own)."""
     question = problem.question
     if problem.stored is not None:
         return problem.stored
     if question.truth_runs is not None:
-        known = _observed(problem, "truth", 0, question.truth_runs, folder, workers)
+        runs = runs or question.truth_runs
+        known = _observed(problem, "truth", 0, runs, folder, workers)
         if known.undecided.any():
             raise st.InputError(f"{known.undecided.sum()} runs behind the truth of {problem.name} are undecided")
-        return Truth(known.points, known.frequency, question.truth_runs)
+        return Truth(known.points, known.frequency, runs)
     points, file = problem.points("test"), _file(problem, "truth-exact.npy", folder)
     if not file.exists():
         table = np.column_stack([points.theta, st.exact(question.model, problem.formula, points)])

@@ -98,7 +98,7 @@ def test_intervals_grow_with_their_level_and_carry_a_claim(name: str) -> None:
 
 
 @every_learner
-@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, math.nan])
+@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, math.nan, "0.9", None])
 def test_a_level_is_a_probability(name: str, level: float) -> None:
     with pytest.raises(st.InputError, match="level"):
         fitted(name).predict({"beta": 0.5, "gamma": 1.0}, level=level)
@@ -152,8 +152,22 @@ def test_draws_are_joint_and_repeatable(name: str) -> None:
     prediction = fitted(name).predict(near)
     assert np.all(np.abs(draws.mean(axis=0) - prediction.mean) < 6 * prediction.std / 20 + 0.01)
     assert np.all(np.abs(draws.std(axis=0) / prediction.std - 1) < 0.35)
-    with pytest.raises(st.InputError, match="number of draws"):
-        fitted(name).sample(near, 0, seed=7)
+    for count in (0, 2.5, True):
+        with pytest.raises(st.InputError, match="number of draws"):
+            fitted(name).sample(near, count, seed=7)
+    for seed in (None, -1, 0.5):
+        with pytest.raises(st.InputError, match="seed is a whole number from 0 up"):
+            fitted(name).sample(near, 4, seed=seed)
+
+
+@every_learner
+def test_nothing_is_asked_and_nothing_is_said(name: str) -> None:
+    posterior = fitted(name)
+    nowhere = posterior.space.uniform(1, seed=1)[:0]
+    assert len(posterior.predict(nowhere)) == 0
+    assert posterior.sample(nowhere, 3, seed=1).shape == posterior.functions(3, seed=1)(nowhere).shape == (3, 0)
+    assert posterior.gradient(nowhere).shape == (0, 2)
+    assert posterior.latent_covariance(nowhere, seed=1).shape == (0, 0)
 
 
 @every_learner

@@ -30,6 +30,19 @@ def test_the_floor_is_half_the_mean_variance_of_the_angle_weighted_by_runs(poste
     assert floor_of(bare) == pytest.approx(posterior.floor, rel=1e-9)
 
 
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@pytest.mark.parametrize(("points", "satisfied"), [(1, 3), (40, 0)], ids=["one-point", "never-satisfied"])
+def test_no_learner_is_surer_than_one_parameter_that_the_counts_determine(recipe, points, satisfied):
+    """A network whose prior is narrow once gave 3 of 10 runs an interval of the width 0.07."""
+    seen = observed(PLANE, points, 10, 11)
+    posterior = recipe.fit(replace(seen, satisfied=np.full(points, satisfied)), seed=5)
+    assert posterior.floor >= 0.5 / (4 * 10 * points)
+    band = posterior.predict(PLANE.uniform(50, seed=2))
+    reach = angle_deviation(band.lower, band.upper, LEVEL)
+    inside = (band.lower > 0) & (band.upper < 1)  # where neither end is cut
+    assert (reach[inside] >= np.sqrt(posterior.floor) * (1 - 1e-9)).all()
+
+
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_intervals_contain_those_without_a_floor_and_the_mean_stays(posterior, level):
     points, bare = PLANE.uniform(300, seed=2), replace(posterior, floor=0.0)

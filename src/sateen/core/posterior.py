@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, Final
 
 import numpy as np
@@ -366,14 +367,14 @@ def _accepts(function: Callable[..., object], option: str) -> bool:
 
 def check_level(level: float) -> None:
     """Refuse what is not a level."""
-    if not 0 < level < 1:
-        raise InputError(f"level is a probability between 0 and 1, such as 0.95, not {level}")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputError(f"level is a probability between 0 and 1, such as 0.95, not {level!r}")
 
 
 def check_draws(n: int) -> None:
     """Refuse what is not a number of draws."""
-    if n < 1:
-        raise InputError(f"the number of draws is a whole number from 1 up, not {n}")
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+        raise InputError(f"the number of draws is a whole number from 1 up, not {n!r}")
 
 
 def credible(space: Space, level: float, kind: str, assuming: str = "") -> Claim:

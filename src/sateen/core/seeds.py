@@ -7,7 +7,10 @@ stage does not change the numbers of the others.
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 from typing import TYPE_CHECKING, Final
+
+from sateen.core.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.random import Generator, SeedSequence
@@ -36,11 +39,13 @@ def stream_seed(seed: int, *names: str | int) -> int:
 
 
 def seed_sequence(seed: int, *names: str | int) -> SeedSequence:
-    """numpy's SeedSequence of the stream with these names."""
+    """numpy's SeedSequence of the stream with these names; without a seed numpy would take one from the system."""
     from numpy.random import SeedSequence
 
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise InputError(f"seed is a whole number from 0 up, not {seed!r}", argument="seed")
     # A separator that no part contains, so that ("ab", "c") and ("a", "bc") differ; a number is not its own text.
     parts = (f"{type(name).__name__} {name}".replace("\0", "\0\0") for name in names)
     digest = hashlib.sha256("\0".join(parts).encode()).digest()
     key = tuple(int.from_bytes(digest[4 * n : 4 * n + 4], "little") for n in range(_WORDS))
-    return SeedSequence(seed, spawn_key=key)
+    return SeedSequence(int(seed), spawn_key=key)

@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sateen.core.errors import InputError, nearest
-from sateen.core.text import percent
+from sateen.core.text import percent, plural
 from sateen.guarantee.methods import METHODS
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class CalibrateRequest:
         many = "no number that can be observed" if enough is None else f"{enough:,}"
         goal = _goal(self.level, self.confidence)
         raise InputError(
-            f"{points:,} held-out points are too few for {goal}{ranked}: {many} would suffice",
+            f"{plural(points, 'held-out point')} {'is' if points == 1 else 'are'} too few for {goal}{ranked}: "
+            f"{many} would suffice",
             argument="points",
             remedy="observe more, lower the {level}, or pass {allow_trivial=True} for the interval [0, 1]",
         )

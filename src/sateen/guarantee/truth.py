@@ -64,7 +64,11 @@ class Truth:
             raise InputError(
                 problem, argument="truth", remedy="pass {truth=(points, st.exact(model, formula, points))}"
             )
-        values = np.array(self.values, dtype=np.float64)
+        values = np.asarray(self.values)
+        if values.dtype.kind not in "iuf":
+            problem = f"{{truth}} has values of the type {values.dtype.name}, and probabilities are numbers"
+            raise InputError(problem, argument="truth", remedy="give one probability for each point")
+        values = np.array(values, dtype=np.float64)
         if values.shape != (len(self.points),):
             problem = f"{{truth}} has values of the shape {values.shape} for {len(self.points):,} points"
             raise InputError(problem, argument="truth", remedy="give one probability for each point")

@@ -4,7 +4,9 @@ In the angle φ = arcsin √f one run carries the information 4, whatever f is. 
 point i, which has N_i runs, p = Σ 4 N_i s_i² is the number of parameters that the counts had to determine, and
 p / (4 ΣN) is the mean variance of φ, weighted by runs. A learner that is much surer than that at some point owes it to
 its prior: near f = 0 and 1, kernels and networks promise more than counts can show. So half the mean variance is the
-least that is believed of φ anywhere. The mean of f stays as it is, and intervals only become wider.
+least that is believed of φ anywhere. Counts determine one parameter at least, the height of f: where a prior alone
+fixes even that, as with one point or with the same count everywhere, p is taken to be 1. The mean of f stays as it is,
+and intervals only become wider.
 
 What is added has a joint law of its own: one normal number for each draw of f shifts φ at all points alike. Independent
 shifts would look like dependence on every parameter, and inflate sensitivity indices.
@@ -27,14 +29,15 @@ _MOST_ROWS: Final = 1024  # of the training, which are enough for a mean, and ar
 
 
 def floor_of(posterior: LearnedPosterior) -> float:
-    """Half the mean variance of φ over the training points, weighted by their decided runs."""
+    """Half the mean variance of φ over the training points, weighted by their decided runs; p is 1 or more."""
     training = posterior.training.observations
     runs = (training.trials - training.undecided).astype(np.float64)
     known = np.flatnonzero(runs > 0)
     rows = known[np.linspace(0, len(known) - 1, min(len(known), _MOST_ROWS)).round().astype(int)]
     prediction = posterior.predict(training.points[rows], level=LEVEL)
     variance = angle_deviation(prediction.lower, prediction.upper, LEVEL) ** 2
-    return _SHARE * float(np.average(variance, weights=runs[rows]))
+    of_one_parameter = 1.0 / (4.0 * float(runs.sum()))
+    return _SHARE * max(float(np.average(variance, weights=runs[rows])), of_one_parameter)
 
 
 def angle(f: FloatArray) -> FloatArray:

@@ -71,8 +71,10 @@ class LearnedPosterior(FullPosterior):
     def sample(self, points: object, n: int, *, seed: int, extrapolate: bool = False) -> FloatArray:
         """`n` joint draws of f at the points, a row each; the same seed gives the same draws."""
         check_draws(n)
-        where = self._points(points, extrapolate)
-        draws = np.clip(self._draws(self.inputs.unit(where.theta), n, stream(seed, "sample")), 0.0, 1.0)
+        where, rng = self._points(points, extrapolate), stream(seed, "sample")
+        if not len(where):
+            return np.empty((n, 0))
+        draws = np.clip(self._draws(self.inputs.unit(where.theta), n, rng), 0.0, 1.0)
         return self._with_floor(where, draws, seed)
 
     @on_one_thread
@@ -97,7 +99,7 @@ class LearnedPosterior(FullPosterior):
 
     def _with_floor(self, points: Points, draws: FloatArray, seed: int) -> FloatArray:
         """Draws of f at the points with what the floor adds: all points of a draw are shifted together."""
-        if not self.floor:
+        if not self.floor or not len(points):
             return draws
         parts = [self._summary(unit, LEVEL) for _, unit in self._blocks(points)]
         mean, std, lower, upper = (np.concatenate(column) for column in zip(*parts, strict=True))
