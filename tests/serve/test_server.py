@@ -433,6 +433,21 @@ def test_a_model_that_is_slow_begins_with_fewer_runs(tmp_path):
         assert serving.settled()["runs"] == before["runs"]
 
 
+def test_a_learner_that_is_killed_before_its_first_map_is_followed_by_one_with_maps(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import time\n\ndef slow(theta, rng):\n    time.sleep(0.05)\n    return bool(rng.random() < theta['p'])\n"
+    )
+    doc = document(language="black-box", text=None, source="slow.py:slow", formula="")
+    doc["ranges"] = [{"name": "p", "low": 0.1, "high": 0.9, "log": False}]
+    with Serving(tmp_path / "slow.py:slow") as serving:
+        serving.both_workers()
+        serving.post("campaign", doc=doc)
+        os.kill(serving.learner(), signal.SIGKILL)
+        _, header = serving.learned()
+        assert header["runs"] > 0
+        serving.post("stop")
+
+
 def test_runs_that_stay_undecided_are_counted_and_shown(tmp_path):
     (tmp_path / "short.py").write_text(
         "import sateen as st\n\ndef short(theta, rng):\n"
