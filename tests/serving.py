@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -149,12 +149,18 @@ class Serving:
         return sorted(found)
 
     def learner(self) -> int:
-        """The worker that learns: the one which has the session's store, or its lock, open."""
+        """The worker that learns, as soon as there is one."""
+        found: list[int] = []
+        wait_until(lambda: bool(found.extend(self._learners()) or found))
+        return found[0]
+
+    def _learners(self) -> Iterator[int]:
+        """The worker which has the session's store, or its lock, open."""
         for pid in self.workers():
             links = []
-            for link in Path(f"/proc/{pid}/fd").iterdir():
-                with suppress(OSError):  # a file that was closed meanwhile
-                    links.append(os.readlink(link))
+            with suppress(OSError):  # a process that has ended
+                for link in Path(f"/proc/{pid}/fd").iterdir():
+                    with suppress(OSError):  # a file that was closed meanwhile
+                        links.append(os.readlink(link))
             if any(link.endswith(".lock") for link in links):
-                return pid
-        raise AssertionError("no worker holds a session")
+                yield pid

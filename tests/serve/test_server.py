@@ -410,12 +410,17 @@ def test_a_study_that_was_run_goes_on_from_its_training(tmp_path):
         serving.until(lambda state: state["points"] > 64)
 
 
-def test_a_model_that_is_slow_begins_with_fewer_runs(tmp_path):
-    (tmp_path / "slow.py").write_text(
-        "import time\n\ndef slow(theta, rng):\n    time.sleep(0.025)\n    return bool(rng.random() < theta['p'])\n"
+def slow(folder, seconds):
+    """The document of a black box, in a file of the folder, of which each run takes so long."""
+    (folder / "slow.py").write_text(
+        f"import time\n\ndef slow(theta, rng):\n    time.sleep({seconds})\n    return bool(rng.random() < theta['p'])\n"
     )
-    doc = document(language="black-box", text=None, source="slow.py:slow", formula="")
-    doc["ranges"] = [{"name": "p", "low": 0.1, "high": 0.9, "log": False}]
+    ranges = [{"name": "p", "low": 0.1, "high": 0.9, "log": False}]
+    return document(language="black-box", text=None, source="slow.py:slow", formula="", ranges=ranges)
+
+
+def test_a_model_that_is_slow_begins_with_fewer_runs(tmp_path):
+    doc = slow(tmp_path, 0.025)
     with Serving(tmp_path / "slow.py:slow") as serving:
         assert serving.get("hello")["open"]["source"] == "slow.py:slow"
         serving.post("campaign", doc=doc)
@@ -431,6 +436,17 @@ def test_a_model_that_is_slow_begins_with_fewer_runs(tmp_path):
         serving.post("open", example="decay")
         serving.post("open", session="slow")
         assert serving.settled()["runs"] == before["runs"]
+
+
+def test_a_learner_that_is_killed_before_its_first_map_is_followed_by_one_with_maps(tmp_path):
+    doc = slow(tmp_path, 0.05)
+    with Serving(tmp_path / "slow.py:slow") as serving:
+        serving.both_workers()
+        serving.post("campaign", doc=doc)
+        os.kill(serving.learner(), signal.SIGKILL)
+        _, header = serving.learned()
+        assert header["runs"] > 0
+        serving.post("stop")
 
 
 def test_runs_that_stay_undecided_are_counted_and_shown(tmp_path):

@@ -204,7 +204,8 @@ class Session:
 
     def _reopen(self, phase: str, message: str, old: WorkerProcess) -> None:
         """Let the new worker open the session that the old one had; what is asked of it meanwhile waits."""
-        body = {"name": self.state["session"], "phase": phase, "frame": self.state["frame"] + 1, "view": self._view}
+        frame = max(self.state["frame"], self._first) + 1  # an earlier one would be taken for the question before
+        body = {"name": self.state["session"], "phase": phase, "frame": frame, "view": self._view}
         self.tell(message=message)
         self._reopened = self._loop.create_task(self._ask_again(body, old))
 
