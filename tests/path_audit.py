@@ -38,6 +38,7 @@ class _Auditor:
 
     def __init__(self, model: Model, values: Mapping[str, float]) -> None:
         self.model, self.values = model, values
+        self.thresholds = [side for event in model.events for side in event.thresholds]
 
     def steps(self, path: Path) -> set[str]:
         seen = set[str]()
@@ -47,14 +48,15 @@ class _Auditor:
         if state != states[0]:
             raise Unexplained("another initial state", f"{states[0]} instead of {state}")
         for (start, stop), after in zip(pairwise([*path.times.tolist(), path.end]), [*states[1:], None], strict=True):
-            for mark in self.marks(state, start, stop):
+            marks = self.marks(state, start, stop)
+            for mark in marks:
                 if mark < stop or after is None:
                     rang, held = self.passing(state, held, mark)
                     if rang != state:
                         raise Unexplained("an event that is missing", f"{rang} at {mark}")
             if after is None:
                 break
-            if stop in self.marks(state, start, stop):
+            if stop in marks:
                 found = [self.passing(state, held, stop)]
                 seen.add("clock")
             else:
@@ -73,12 +75,12 @@ class _Auditor:
         """What comes of a state at an instant, and what the triggers then say."""
         for _ in range(MOST_ROUNDS + 1):
             seen = {**self.values, **state, "time": clock}
-            said = [bool(event.trigger.evaluate(seen)) for event in self.model.events]
+            said = [bool(event.trigger.value(seen)) for event in self.model.events]
             firing = [event for event, now, before in zip(self.model.events, said, held, strict=True) if now > before]
             held = said
             if not firing:
                 break
-            state = state | {name: float(value.evaluate(seen)) for event in firing for name, value in event.update}
+            state = state | {name: float(value.value(seen)) for event in firing for name, value in event.update}
         return state, held
 
     def passing(self, state: State, held: Held, time: float) -> tuple[State, Held]:
@@ -87,20 +89,20 @@ class _Auditor:
 
     def marks(self, state: State, after: float, until: float) -> list[float]:
         """The times in (after, until] at which the clock may set off an event."""
-        sides = [side for event in self.model.events for side in event.thresholds]
-        times = {float(side.evaluate({**self.values, **state})) for side in sides}
+        seen = {**self.values, **state}
+        times = {float(side.value(seen)) for side in self.thresholds}
         return sorted(time for time in times if after < time <= until)
 
     def jumps(self, state: State) -> list[State]:
         """The states to which a transition can lead."""
         reached, seen = [], {**self.values, **state}
         for each in self.model.transitions:
-            if each.guard is not None and not each.guard.evaluate(seen):
+            if each.guard is not None and not each.guard.value(seen):
                 continue
-            rate = float(each.rate.evaluate(seen))
+            rate = float(each.rate.value(seen))
             if not rate >= 0:  # a product may be infinite in one order of its factors and finite in another
                 raise Unexplained("a rate that is none", f"{each.rate} is {rate} in {state}")
             if rate > 0:
                 after = state | {name: state[name] + change for name, change in each.change.items()}
-                reached.append(after | {name: float(value.evaluate(seen)) for name, value in each.update})
+                reached.append(after | {name: float(value.value(seen)) for name, value in each.update})
         return reached
