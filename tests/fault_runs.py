@@ -285,7 +285,10 @@ class Bench:
     def stop(
         self, name: str, moment: Moment, folder: str, share: float, number: signal.Signals = signal.SIGKILL
     ) -> Ended:
-        """Kill a run after a share of the stage, or send it another signal."""
+        """Kill a run after a share of the stage, or send it another signal; at the latest when the next stage begins.
+
+        So a run that is faster than the undisturbed one was, on a machine that was busy then, is stopped all the same.
+        """
         ended, _, ages = self.whole(name)
         span = 0.0 if moment.at_once else ended.span(moment.words) if moment.words else ages[moment.file]
         command, result = self.begin(name, folder), self.folder / folder / "result"
@@ -297,7 +300,9 @@ class Bench:
             return command.says(moment.words)
 
         if command.until(has_come):
-            time.sleep(share * span)
+            until = time.perf_counter() + share * span
+            lines = next((place for place, line in enumerate(command.lines) if moment.words in line), 0) + 1
+            command.until(lambda: time.perf_counter() >= until or (not moment.file and len(command.lines) > lines))
         command.send(number, to=moment.to)
         stopped = command.end()
         assert before.items() <= finished(result).items(), "a finished task was computed again"

@@ -295,7 +295,7 @@ class TestUsage:
             assert running.stderr.readline().startswith("warning: ")
             time.sleep(1.0)
             running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=60)
+            out, err = running.communicate(timeout=300)
         assert (running.returncode, out, err) == (130, "", "interrupted\n")
 
 

@@ -295,7 +295,7 @@ def test_ctrl_c_says_what_the_store_has_and_the_same_goes_on(tmp_path: Path) -> 
         while "runs: " not in running.stderr.readline():
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
-        stdout, stderr = running.communicate(timeout=60)
+        stdout, stderr = running.communicate(timeout=300)
     assert (running.returncode, stdout) == (130, "")
     assert stderr.splitlines()[-2:] == [f"{store} has what was done; run the same again to resume", "interrupted"]
     assert store.exists()

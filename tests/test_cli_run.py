@@ -176,7 +176,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_exit_code_is_130(study: Path) -> None:
         while running.poll() is None and not (store.exists() and store.stat().st_size > 50_000):
             time.sleep(0.01)  # until some chunks are stored
         running.send_signal(signal.SIGINT)
-        stdout, stderr = running.communicate(timeout=60)
+        stdout, stderr = running.communicate(timeout=300)
     assert (running.returncode, stdout) == (130, "")
     lines = stderr.splitlines()
     assert any(line.startswith("stopped after ") for line in lines)

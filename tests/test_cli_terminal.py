@@ -37,7 +37,7 @@ class TestTheWidthOfATerminal:
         with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
             while part := os.read(ours, 4096):
                 shown += part
-        process.wait(timeout=60)
+        process.wait(timeout=300)
         os.close(ours)
         return shown.decode().replace("\r\n", "\n").splitlines()
 

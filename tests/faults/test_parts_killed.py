@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from fault_runs import Command, contents, every, run
+from fault_runs import contents, every, run
 from small_studies import changed
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -38,6 +38,19 @@ def counted(self, row):
         os.kill(os.getpid(), signal.SIGKILL)
     insert(self, row)
 merge._Merge._insert = counted
+from sateen.cli import main; main(prog_name="sateen")
+"""
+# A part that gets a signal when so many of its runs are stored.
+STOPPED: Final = """
+import os
+from sateen.sampling.store import Store
+stored, add = [0], Store.add
+def counted(self, chunk):
+    if stored[0] > {after}:
+        os.kill(os.getpid(), {number})
+    stored[0] += chunk.stop - chunk.first
+    return add(self, chunk)
+Store.add = counted
 from sateen.cli import main; main(prog_name="sateen")
 """
 
@@ -78,10 +91,8 @@ def test_a_part_that_is_killed_goes_on_and_one_that_is_queued_again_elsewhere_co
     desk: Path, number: signal.Signals
 ) -> None:
     folder = f"stopped-{number.name}"
-    command = Command(*part(2, folder), folder=desk)
-    command.until(lambda: runs_in(desk / folder) > 10_000)
-    command.send(number, to="group")
-    stopped = command.end()
+    program = STOPPED.format(after=10_000, number=int(number))
+    stopped = run(*part(2, folder), folder=desk, start=("-c", program))
     assert stopped.code != 0
     assert 10_000 < (kept := runs_in(desk / folder)) < TOTAL // 2
     # The stopped part, the same part of another job, and the first part: each run once.

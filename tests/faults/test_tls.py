@@ -62,7 +62,7 @@ def ask(cluster: Cluster, settings: Path, patience: str) -> subprocess.Completed
         env={**os.environ, "DASK_CONFIG": str(settings)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
 
 
@@ -73,8 +73,8 @@ def test_the_recipe_makes_the_same_runs(cluster: Cluster) -> None:
 
 def test_a_client_without_the_certificate_is_told(cluster: Cluster, tmp_path: Path) -> None:
     began = time.monotonic()
-    done = ask(cluster, tmp_path, "60s")
+    done = ask(cluster, tmp_path, "600s")
     assert done.returncode == 1
     assert "cannot be reached: dask has no settings of TLS here\n  name the certificates under distri" in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 300

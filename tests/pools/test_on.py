@@ -100,6 +100,16 @@ def test_a_study_says_itself_where_it_runs_and_that_decides_nothing(study: Path,
     assert (empty.exit_code, "--on is '', which is not an address" in empty.stderr) == (2, True)
 
 
+def test_a_mistake_in_an_address_names_the_place_where_it_is(study: Path, tmp_path: Path) -> None:
+    run = ("run", study, "-o", tmp_path / "r")
+    assert "Error: --on is 'tpc://x', which is not an address" in sateen(*run, "--on", "tpc://x").stderr
+    assert "Error: SATEEN_ON is 'tpc://x', which is not an address" in sateen(*run, on="tpc://x").stderr
+    assert "Error: --on is 'tpc://y', which is not" in sateen(*run, "--on", "tpc://y", on="tpc://x").stderr
+    study.write_text(STUDY + 'run = { on = "tpc://x" }\n')
+    assert "Error: [run] on is 'tpc://x', which is not an address" in sateen(*run).stderr
+    assert not (tmp_path / "r").exists()
+
+
 def test_the_file_of_a_scheduler_is_looked_for_beside_the_study(study: Path, tmp_path: Path) -> None:
     text = STUDY + 'run = { on = "dask:sch.json" }\n'
     assert st.Study.parse(text, file=study).on == f"dask:{tmp_path / 'sch.json'}"

@@ -162,24 +162,24 @@ def test_without_any_worker_the_wait_ends_in_words(tmp_path: Path) -> None:
     watcher = Watcher()
     options: dict[str, Any] = {"seed": 2, "executor": Always(bytes, places=0), "progress": watcher}
     with pytest.raises(
-        st.PoolError, match=r"the Always has had no worker for 1 s\n  there is no store, so the runs are"
+        st.PoolError, match=r"the Always has had no worker for \d+ s\n  there is no store, so the runs are"
     ):
         st.observe(DECAY, EMPTY, POINTS, 200, **options)
     assert "no worker; waiting for one, at most 1 s" in watcher.notes
     with pytest.raises(
-        st.PoolError, match=r"no worker for 1 s\n  what is stored is kept: run the same again to resume$"
+        st.PoolError, match=r"no worker for \d+ s\n  what is stored is kept: run the same again to resume$"
     ):
         st.observe(DECAY, EMPTY, POINTS, 200, **options, store=tmp_path / "runs.db")
 
 
 def test_the_reason_for_having_no_worker_is_told_and_nobody_waits_where_none_will_come() -> None:
     class Closed(Always):
-        patience, ended, trouble = 30.0, True, "its scheduler is gone"
+        patience, ended, trouble = 600.0, True, "its scheduler is gone"
 
     began = time.monotonic()
-    with pytest.raises(st.PoolError, match=r"the Closed has had no worker for \d s: its scheduler is gone\n"):
+    with pytest.raises(st.PoolError, match=r"the Closed has had no worker for \d+ s: its scheduler is gone\n"):
         st.observe(DECAY, EMPTY, POINTS, 200, seed=2, executor=Closed(bytes, places=0))
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 300
 
 
 def test_work_that_is_lost_each_time_is_told_what_may_end_a_worker() -> None:
@@ -306,6 +306,8 @@ def test_a_late_job_is_begun_again_and_the_first_answer_counts(
     futures: list[Future[Any]] = []
 
     class Slow(Always):
+        patience = 60.0
+
         def submit(self, work: Callable[..., Any], /, *args: Any) -> Future[Any]:
             futures.append(Future())
             if len(futures) == 2:
@@ -345,7 +347,7 @@ def test_first_work_that_is_lost_without_a_word_is_handed_out_again(
 ) -> None:
     """No pace is known then, so nothing can be late; the patience is the bound."""
     monkeypatch.setattr("sateen.pools.crew._LOOK_AT_PLACES", 0.05)
-    submitted, watcher, until = list[object](), Watcher(), time.monotonic() + 30
+    submitted, watcher, until = list[object](), Watcher(), time.monotonic() + 150
 
     class Forgetful(Always):
         patience = 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sqlite3
 import subprocess
@@ -118,9 +119,13 @@ def test_a_chunk_that_is_being_run_is_waited_for_and_counted() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_at_whatever_moment_it_comes_the_store_and_the_partial_agree(tmp_path: Path, workers: int) -> None:
     rng = np.random.default_rng(8)
-    start = time.perf_counter()
-    reference = observe(runs=30, store=tmp_path / "whole.db", workers=workers, chunk=10)
-    longest = time.perf_counter() - start
+    longest = (
+        math.inf
+    )  # of the fastest of some, so that a moment of much load does not put all interrupts after the end
+    for turn in range(3):
+        start = time.perf_counter()
+        reference = observe(runs=30, store=tmp_path / f"whole{turn}.db", workers=workers, chunk=10)
+        longest = min(longest, time.perf_counter() - start)
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     stopped = 0
     try:

@@ -243,11 +243,14 @@ def on_option(command: FC) -> FC:
 
 
 def pool_here(default: str | None = None) -> Pool | None:
-    """What --on names, opened until the command ends; None if neither it nor the default names anything."""
+    """What --on names, or else a study (`default`), opened until the command ends; None for nothing."""
     ctx = click.get_current_context()
-    address = ctx.meta.get("sateen on")
-    address = default if address is None else address
-    with usage(executor="--on"):
+    address, said = ctx.meta.get("sateen on"), "--on"
+    if address is None:
+        address, said = default, "[run] on"
+    elif ctx.get_parameter_source("on") is ParameterSource.ENVIRONMENT:
+        said = "SATEEN_ON"
+    with usage(executor=said):
         pool = ctx.with_resource(opened(address, insecure=bool(ctx.meta.get("sateen insecure"))))
     if page := getattr(pool, "dashboard", ""):
         click.echo(f"what the workers do: {page}", err=True)
