@@ -118,6 +118,7 @@ def _show_part(file: str, done: PartResult, as_json: bool) -> None:
 
 def _lines(result: st.Result) -> Iterator[str]:
     """The answer in words: what the run did; for each property the verdict, the cost and the scores; the report."""
+    from sateen.study.findings import shown_verdict
     from sateen.study.score_table import score_table
 
     stages: dict[str, list[str]] = {"computed": []}
@@ -127,7 +128,7 @@ def _lines(result: st.Result) -> Iterator[str]:
     yield "; ".join([f"{result.name}, seed {result.seed}", *done])
     for answer in result.properties.values():
         yield ""
-        yield from answer.verdict.splitlines()
+        yield from shown_verdict(answer.verdict, guaranteed=answer.guarantee is not None)
         if answer.error_bound is not None:
             yield f"{answer.error_bound}."
         for learner, posterior in answer.posteriors.items():

@@ -37,7 +37,7 @@ from sateen.pools.pool import Pool
 from sateen.study.decided import DecisionResult, decision_content, decision_from, load_certificate
 from sateen.study.decisions import ARRAYS, CERTIFICATE
 from sateen.study.extremes import Extreme
-from sateen.study.findings import REFITTED, is_refitted
+from sateen.study.findings import REFITTED, is_refitted, shown_verdict
 from sateen.study.label_tasks import fewest_points
 from sateen.study.labels import load_labels
 from sateen.study.loading import load_guarantee, load_posterior
@@ -114,12 +114,15 @@ class PropertyResult:
 
     def _repr_html_(self) -> str:
         scores = self._scores_html()
+        verdict = "\n".join(shown_verdict(self.verdict, guaranteed=self.guarantee is not None))
         if not self.train.space.names:
-            return paragraph(self.verdict) + scores
-        shown, learner = self.guaranteed_prediction, self.guaranteed or next(iter(self.posteriors))
+            return paragraph(verdict) + scores
+        shown, leading = self.guaranteed_prediction, self.posteriors[self.guaranteed or next(iter(self.posteriors))]
+        if self.decision is not None and self.guarantee is None:
+            leading = self.decision.posterior
         few = shown is not None and len(self.train.space) <= 2
-        posterior = partial(call_provider, "plot posterior", self.posteriors[learner])
-        return pictured(shown.plot if few and shown is not None else posterior, self.verdict, scores, "Scores")
+        posterior = partial(call_provider, "plot posterior", leading)
+        return pictured(shown.plot if few and shown is not None else posterior, verdict, scores, "Scores")
 
     def _scores_html(self) -> str:
         if self.test is None:
