@@ -155,7 +155,7 @@ class Result:
 
     @property
     def command(self) -> str:
-        """What reproduces it."""
+        """The command that reproduces it."""
         return str(self.provenance.get("command", ""))
 
     @property
@@ -165,13 +165,16 @@ class Result:
 
     @property
     def stages(self) -> Mapping[str, str]:
-        """Of each task, in order, whether the last run "computed" or "reused" its result."""
+        """For each task, in order, whether the last run "computed" or "reused" its result."""
         return MappingProxyType(self.provenance.get("stages", {}))
 
     @classmethod
     def load(cls, folder: File) -> Result:
-        """The result in a folder that `run` has filled. A file in it that was changed since is a StoreError; without
-        provenance.json, which has the hashes of all files, each is judged by its own checksum."""
+        """The result in a folder that `run` has filled.
+
+        If a file in it was changed since, this raises a StoreError. Without provenance.json, which has the hashes of
+        all files, each file is checked by its own checksum.
+        """
         where = ResultFolder(FilePath(folder))
         if not where.result.is_file():
             hint = "the study is not finished there; run it again" if where.stages.is_dir() else "give another"
@@ -181,7 +184,7 @@ class Result:
 
     @classmethod
     def from_folder(cls, where: ResultFolder, provenance: Mapping[str, Any]) -> Result:
-        """The result in a folder, with the provenance that is given."""
+        """The result in a folder, with the given provenance."""
         plain, content = load_result(where)
         read = _Reader(where, provenance.get("hashes"))
         read(where.result, lambda _: None, ANEW)
