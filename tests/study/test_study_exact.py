@@ -83,7 +83,7 @@ def test_a_formula_that_cannot_be_computed_is_refused_at_its_line_when_the_study
     nested = ('"F[0, 2] A == 0"', '"F[0, 1] G[0, 1] A == 0"')
     with pytest.raises(st.TextError, match=r"exact: gone cannot be computed: .*does not nest") as caught:
         small(nested, part, *([] if part is EXACT_TEST else [PLAIN]))
-    assert "take runs in the place of exact = true" in str(caught.value)
+    assert "use runs instead of exact = true" in str(caught.value)
 
 
 @pytest.mark.parametrize("amount", ["points = 40", "seconds = 1"])

@@ -152,7 +152,7 @@ def _reward(
     content: dict[str, object] = {"comparison": question.comparison, "bound": question.bound, **_content(estimate)}
     mean = estimate.lower if estimate.infinite else estimate.value
     value = f"R = {number(float(f'{mean:.6g}'))}" if not math.isnan(mean) else "R is left open by undecided runs"
-    lines = [f"{value}, the mean of {estimate.runs:,} runs; they deviate by {estimate.deviation:.4g}"]
+    lines = [f"{value}, the mean of {estimate.runs:,} runs (standard deviation {estimate.deviation:.4g})"]
     if estimate.infinite:
         lines = [value]
     for reason, count in estimate.reasons.items():

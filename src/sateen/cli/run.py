@@ -136,7 +136,7 @@ def _lines(result: st.Result) -> Iterator[str]:
                 yield f"{learner}: {posterior.record.verdict}"
         if answer.budget is not None:
             yield f"{answer.budget['sentence']}"
-            yield f"the same anywhere: {answer.budget['repeat']}"
+            yield f"to get the same result anywhere: {answer.budget['repeat']}"
         if answer.plan is not None:
             yield f"the plan: {answer.plan}"
         if answer.scores and answer.test is not None:
@@ -173,8 +173,8 @@ def _show_forecast(
         yield from table(steps, indent="  ")
         many = f"{workers} workers" if workers and workers > 1 else "one worker"
         if crew is not None:
-            many = f"the {plural(crew.places, 'worker')} there are"
-        rest = "; learning comes on top" if any(stage.startswith("learn ") for stage, _, _ in steps) else ""
+            many = f"the {plural(crew.places, 'worker')} now connected"
+        rest = ", plus the time of learning" if any(stage.startswith("learn ") for stage, _, _ in steps) else ""
         about = "" if seconds is None else f", about {duration_text(seconds)} by {many}{rest}"
         planned = any(state == "pending" and text == AS_PLANNED for _, state, text in steps)
         nothing = "the runs of the calibration are planned later" if planned else "nothing is left to simulate"

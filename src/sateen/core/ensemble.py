@@ -214,5 +214,5 @@ def check_times(given: npt.ArrayLike) -> FloatArray:
     if (back := np.flatnonzero(np.diff(times) <= 0)).size:
         before, after = map(number_text, times[back[0] : back[0] + 2])
         message = f"{{times}} has {after} after {before}; each must be later than the one before"
-        raise InputError(message, argument="times", remedy="sort them, and leave out what is there twice")
+        raise InputError(message, argument="times", remedy="sort them, and leave out duplicates")
     return read_only(times + 0.0)  # -0 becomes 0

@@ -153,7 +153,7 @@ class CheckResult:
     repeated: Claim | None = None
 
     def __str__(self) -> str:
-        verdict = "The certificate is what it says." if self.holds else "The certificate is NOT what it says."
+        verdict = "The certificate is valid." if self.holds else "The certificate is NOT valid."
         return "\n".join([verdict, *(f"- wrong: {fault}" for fault in self.faults), *(f"- {x}" for x in self.lines)])
 
 

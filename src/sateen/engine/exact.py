@@ -63,8 +63,7 @@ def exact(
     The absolute error is at most 1e-10. Half of it is for the time spans between the bounds of windows: truncated
     Poisson weights, states too improbable to follow, and stopping at a steady state. The other half is for unbounded
     operators. Rounding adds to this: a span takes about n = (fastest rate out of a state) * (length of the span) steps,
-    each of which adds some 1e-16 of the probability at worst; in practice roundings cancel, and the sum is about 1e-16
-    sqrt(n).
+    each of which adds about 1e-16 of the probability at worst; roundings cancel in practice, to about 1e-16 sqrt(n).
 
     A reward accumulated up to a time, or at a time, has an error of at most 1e-10 of the largest rate of earning (times
     that time). One without a time has an error of at most 1e-10 of the largest expectation from any state. It is

@@ -171,7 +171,7 @@ def _prior_and_data(posterior: FullPosterior, method: str) -> tuple[Observations
         raise InputError(f"no training observation is left that the prior has not seen, and {method} rests on those")
     check_independent(training, "the training")
     if not (math.isfinite(divergence) and divergence >= 0):
-        problem = f"the posterior says that it is {divergence} nats from its prior, of which no bound can be made"
+        problem = f"the posterior says that it is {divergence} nats from its prior, which gives no bound"
         raise InputError(problem)
     return training, divergence
 

@@ -90,7 +90,7 @@ class Plan:
         return f"<Plan: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        table = html_table("What this budget and larger ones buy", _OFFERED, self._rows()) if self.more else ""
+        table = html_table("What this budget and larger budgets give", _OFFERED, self._rows()) if self.more else ""
         return paragraph(f"{self.sentence}.") + table
 
     def _table(self) -> Iterator[str]:

@@ -163,7 +163,7 @@ class Pipeline:
         known: dict[str, Task[object]] = {}
         for task in self.tasks:
             if task.name in known or any(need.name not in known for need in task.needs):
-                raise SateenError(f"the task {task.name!r} is there twice, or comes before one it needs")
+                raise SateenError(f"the task {task.name!r} occurs twice, or comes before one it needs")
             known[task.name] = task
         object.__setattr__(self, "_by_name", MappingProxyType(known))
 

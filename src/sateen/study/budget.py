@@ -89,7 +89,7 @@ class Purchase:
     def budget(self, fewest: int) -> int:
         """The runs of a plan; few seconds buy those that the level needs in any case."""
         if not self.runs:
-            problem = "{seconds} cannot be turned into runs, because it is not known how long a run takes"
+            problem = "{seconds} cannot be converted into runs, because it is not known how long a run takes"
             raise InputError(problem, argument="seconds", remedy="give {budget=100_000}")
         return max(self.runs, _TIMES_THE_FEWEST * fewest)
 
@@ -119,7 +119,7 @@ class Purchase:
             repeat += f', and under [guarantee] rank = {plan.rank}, normaliser = "{plan.normaliser}"'
         else:
             repeat = f"calibrate = {{ budget = {self.budget(fewest)} }}"
-        sentence = f"labels of another level are there and are enough: {bought}" if reused else self.sentence(fewest)
+        sentence = f"there are enough labels from another level: {bought}" if reused else self.sentence(fewest)
         content = {name: value for name, value in self.content().items() if name not in MEASURED}
         return {**content, "exact": plan is None, "reused": reused, "sentence": sentence, "repeat": repeat}
 
@@ -180,7 +180,7 @@ def forecasts(
             made.append(forecast_exact(model, formula, points, max_states=max_states))
         except SateenError as error:
             problem = f"{name} cannot be computed: {error}"
-            raise ExactError(problem, argument="exact", remedy="take runs in the place of {exact=True}") from error
+            raise ExactError(problem, argument="exact", remedy="use runs instead of {exact=True}") from error
     return made
 
 

@@ -263,7 +263,7 @@ def _check_form(toml: StudyFile, model: Source, part: str, properties: Mapping[s
             refuse_timed(model)
             Question.of(formula)
         except SateenError as error:
-            remedy = "take runs in the place of exact = true"
+            remedy = "use runs instead of exact = true"
             toml.fail(("observe", part, "exact"), f"{name} cannot be computed: {error}", remedy)
 
 
