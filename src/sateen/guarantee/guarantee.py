@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.display import paragraph
+from sateen.core.display import paragraph, pictured
 from sateen.core.errors import InputError, SpaceError
 from sateen.core.observations import Observations
 from sateen.core.posterior import complete, training_of
@@ -98,7 +98,8 @@ class Guarantee:
         return f"<Guarantee {self.method} of {complete(self.posterior).kind} over {self.space!r}: {promise}>"
 
     def _repr_html_(self) -> str:
-        return paragraph("\n".join([repr(self), f"{self.claim}.", str(self.calibration)]))
+        words = "\n".join([repr(self), f"{self.claim}.", str(self.calibration)])
+        return pictured(self.plot, words) if len(self.space) in (1, 2) else paragraph(words)
 
 
 @on_one_thread
