@@ -16,7 +16,7 @@ from sateen.core.text import html_table, percent, plural, values_text
 from sateen.core.types import FloatArray, IntArray
 
 Band: TypeAlias = tuple[FloatArray, FloatArray]  # the lower and the upper ends of intervals, one for each point
-_AS_GOOD_AS_CERTAIN: Final = 1e-5  # a bound as close as this to 0 or 1 counts as 0 or 1 where intervals shall meet
+_AS_GOOD_AS_CERTAIN: Final = 1e-5  # a bound as close as this to 0 or 1 counts as 0 or 1 where intervals are compared
 _SLACK: Final = 5e-4  # by which the truth may miss an interval in `coverage_slack`
 _LEAST_PROBABILITY: Final = 1e-12  # of a run, in the log score
 # At a point with undecided runs as many counts are summed over, the likeliest: ±10 deviations of 10^10 runs.

@@ -44,7 +44,7 @@ _WORDS: Final = {
 _SIGN: Final = re.compile(r"\b[FGU]\b|<->|->|[<>=!]=|[!&|<>+*/-]")
 _LONGEST_NAME: Final = 60
 _WIDTH: Final = 48  # of a line, before its comment
-_GUESS: Final = (0.1, 10.0)  # for a parameter of which nothing is known
+_GUESS: Final = (0.1, 10.0)  # for a parameter without a default
 _INSIDE: Final = 0.3819660112501051  # of a range: no whole number lies there but by chance
 _POINTS: Final = (128, 512, 1024, 2048, 4096)  # of the training, by how many parameters vary; powers of 2, for Sobol
 _RUNS: Final = 50

@@ -1,4 +1,4 @@
-"""The command `refine`: runs where they teach most about a goal, round by round."""
+"""The command `refine`: runs where they are most informative about a goal, in rounds."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _lines(result: st.Result) -> Iterator[str]:
 
 
 def _content(result: st.Result) -> dict[str, object]:
-    """result.json without the long columns, which stand in the file; and what the run did."""
+    """result.json without the long columns, which are in the file; and what the run did."""
     properties = {
         name: {key: value for key, value in answer.items() if key != "predictions"}
         for name, answer in result.content["properties"].items()

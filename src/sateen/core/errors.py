@@ -13,7 +13,7 @@ SateenError
 ├── SimulationError               a run that cannot continue: where, when and why
 ├── StoreError                    a store that cannot be read or written
 ├── PoolError                     workers elsewhere that are gone, or differ from this sateen
-└── UnknownVerdictError           a yes or no was asked of an unknown verdict
+└── UnknownVerdictError           an unknown verdict was used as true or false
 
 KeyboardInterrupt
 └── Interrupted                   Ctrl-C in observe; no SateenError, so that `except Exception` does not catch it

@@ -1,4 +1,4 @@
-"""The best point that `optimise` ends with, and what was asked of it."""
+"""The result of `optimise`, and the request for it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class BestPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What is asked of a best point, and how its runs are made."""
+    """The requirements for a best point, and how its runs are made."""
 
     question: Question
     strategy: OptimumStrategy

@@ -141,8 +141,8 @@ class Certificate:
 class CheckResult:
     """What a check found: whether all that was recomputed agrees, in `lines` what that was, in `faults` what does not.
 
-    `chance_of_missing_an_altered_count` is the share of the counts that were not made again: with this probability
-    a single altered count would have gone unnoticed by the replay alone; None where there are no counts. `repeated` is
+    `chance_of_missing_an_altered_count` is the share of the counts that were not repeated: with this probability a
+    single altered count would have gone unnoticed by the replay alone; None where there are no counts. `repeated` is
     the claim that the checker's own test came to, if one was asked for.
     """
 

@@ -28,7 +28,7 @@ from sateen.sampling.source import Function
 __all__ = ["BestPoint", "ConstraintResult", "optimise"]
 
 _SEARCHED: Final = 0.3  # of the gap is the expected regret at which the search ends
-_ROOM: Final = 0.4, 0.2  # of the gap, and of a limit's distance to 0 and 1: how far inside the best point shall be
+_ROOM: Final = 0.4, 0.2  # of the gap, and of a limit's distance to 0 and 1: how far inside the best point must be
 _USUAL_SEARCH: Final = 5_000
 _SEARCH_SHARES: Final = 0.25, 0.5  # of the budget is for the search, at least and at most
 _FEWEST: Final = 4  # runs at a fresh design, at least

@@ -1,8 +1,8 @@
 """What a check of a certificate recomputes: every number, and a part of the runs.
 
 A count of a point at a look is fixed by the seed of the look, the index of the point and the number of runs, so each
-can be made again on its own. Nothing that a file says is believed: seeds, points, bets, looks, flags, the bound, the
-volume and the sentence of the claim are all derived again from the predictor and the question.
+can be simulated again by itself. Nothing that a file says is believed: seeds, points, bets, looks, flags, the bound,
+the volume and the sentence of the claim are all derived again from the predictor and the question.
 """
 
 from __future__ import annotations

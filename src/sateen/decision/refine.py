@@ -1,4 +1,4 @@
-"""`refine`: runs where they teach most about a goal, round by round, until it is reached or the budget is spent."""
+"""`refine`: runs where they are most informative about a goal, until it is reached or the budget is spent."""
 
 from __future__ import annotations
 

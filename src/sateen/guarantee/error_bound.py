@@ -15,7 +15,7 @@ the mean error gen of a function drawn from q is bounded by its mean error emp o
     Maurer, Seeger  kl(emp ‖ gen) <= (KL[q‖π] + ln(2√n/δ)) / n                  with kl that of two coins
 
 The error at a point is |L̄ - f(θ)|, with L̄ the frequency there. The best λ depends on the data through KL, so Catoni's
-bound is taken for all λ of a geometric grid at once, each with its share of δ.
+bound is applied to all λ of a geometric grid at once, each with its share of δ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _METHODS: Final = ("betting", "catoni", "seeger")
 _SHARE_OF_DRAWS: Final = 0.1  # of what may go wrong, left to the finite number of draws from the posterior
 _OF_THE_MEAN: Final = "the posterior mean"
 _OF_A_DRAW: Final = "a function drawn from the posterior, and so of the posterior mean"
-_MOST_STAKED: Final = 0.99  # of the capital: a single value of 1 would ruin whoever stakes all of it
+_MOST_STAKED: Final = 0.99  # of the capital: a single value of 1 would lose a capital that is staked completely
 _HALVINGS: Final = 40  # of an interval no longer than 1: to 1e-12
 _DRAWS: Final = 1000  # functions drawn from the posterior
 _BLOCK: Final = 500  # rows at which they are drawn jointly

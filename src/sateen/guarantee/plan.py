@@ -39,7 +39,7 @@ _OFFERED: Final = ("budget", "mean width", "time")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What another `budget` of runs would buy: the expected mean `width`, and about how many `seconds` they take."""
+    """What another `budget` of runs would give: the expected mean `width`, and about how many `seconds` they take."""
 
     budget: int
     width: float
@@ -94,7 +94,7 @@ class Plan:
         return paragraph(f"{self.sentence}.") + table
 
     def _table(self) -> Iterator[str]:
-        """What the plan buys and what more would, a line each; nothing where more would buy nothing."""
+        """What the plan gives and what more runs would, a line each; nothing if more runs would not help."""
         if self.more:
             for cells in (_OFFERED, *self._rows()):
                 yield "".join(f"{cell:>15}" for cell in cells).rstrip()
@@ -227,7 +227,7 @@ class _Search:
         return high
 
     def offers(self, best: Plan) -> Iterator[Offer]:
-        """What more runs than those of a plan would buy, if that is anything."""
+        """What more runs than those of a plan would give, if anything."""
         width = best.width
         for times in _MORE:
             if times * best.budget > _MOST_RUNS:

@@ -68,7 +68,7 @@ class Task(Generic[_Value_co]):
     - `elsewhere` is how a worker of a pool makes the task again; without it, a task is computed on this machine.
     - A `parallel` task runs next to others in a process of its own. One that is not has all workers for itself.
     - `stage` is the kind of work, `about` says what is done, `runs` how many runs of a model it makes, and `seconds`
-      about how long it takes, 0 where nobody knows.
+      about how long it takes, 0 if that is not known.
     """
 
     name: str

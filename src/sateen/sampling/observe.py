@@ -237,7 +237,8 @@ def is_about(
 ) -> bool:
     """Whether a campaign in a store, by its key and what it says of itself, has the runs that `observe` would make.
 
-    Unlike `campaign_key` this translates no model and loads no function: a black box is taken for the one in the store.
+    Unlike `campaign_key` this translates no model and loads no function: a black box is assumed to be the one in the
+    store.
     """
     identity = {name: value for name, value in words.items() if name != "runs"}
     arrays = {"theta": points.theta, "runs": counts_of(runs, len(points), "runs")}

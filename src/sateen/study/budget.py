@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Seconds: TypeAlias = float | Literal["training"]
 TRAINING: Final = "training"
 MEASURED: Final = ("seconds", "point_seconds")  # of a purchase: what differs from run to run, and is of no effect
-_LEAST_POINTS: Final = 100  # computed, for which it is worth to give up runs
+_LEAST_POINTS: Final = 100  # computed, from which on labels are preferred to runs
 _TIMES_THE_FEWEST: Final = 4  # points that the level needs, so that its rank is not the first
 _MOST_POINTS: Final = 2000  # computed; more would hardly narrow the intervals
 _MOST_STATES: Final = 50_000  # of a chain that is tried, where nobody asked for it
@@ -60,7 +60,7 @@ class Purchase:
 
     `asked` is what was asked for; `seconds` how many that are, and `point_seconds` how long a computed point takes, 0
     where there is none: both are measured. `runs` at the measured pace, 0 where that is not known; `points` at which
-    probabilities are computed, 0 where they cannot be, or shall not: `why` says so. `states` and `steps` are of the
+    probabilities are computed, 0 where they cannot be, or must not be: `why` says so. `states` and `steps` are of the
     chain, 0 where there is none. `must` is whether the user said which: True asks for computed ones, False for runs,
     None leaves the choice here.
     """
@@ -207,7 +207,7 @@ def _computed(bought: Purchase, model: Model | None, formulas: Mapping[str, Form
 
 
 def _wanted(fewest: int) -> int:
-    """The computed points for which it is worth to give up runs, at a level that needs this many at least."""
+    """The number of computed points from which on they are preferred to runs, if the level needs `fewest`."""
     return max(_LEAST_POINTS, _TIMES_THE_FEWEST * fewest)
 
 

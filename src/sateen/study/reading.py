@@ -356,7 +356,7 @@ def _guarantee(
 
 
 def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateRequest:
-    """What is asked of `calibrate`, checked; too few points for the level are refused before they are observed."""
+    """The checked request for `calibrate`; too few points for the level are refused before they are observed."""
     options: dict[str, Any] = {
         name: value for name, value in asdict(table).items() if name != "of" and value is not None
     }
