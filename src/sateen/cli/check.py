@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sateen.logic.properties import Property
 
 _WALDS: Final = ("indifference", "error")
-_UNIFORM: Final = "if all values were equally likely before"
+_UNIFORM: Final = "under a uniform prior"
 _CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
 
 
@@ -218,7 +218,7 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     yield str(estimate)
     yield from _assumed(estimate)
     belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"
-    before = f"if P was drawn from {estimate.bayes.claim.measure} before" if estimate.bayes else _UNIFORM
+    before = f"under the prior {estimate.bayes.claim.measure}" if estimate.bayes else _UNIFORM
     yield f"Bayes: {belief} {percent(estimate.level)}, {before}"
     if estimate.bayes:
         yield str(estimate.bayes.claim)
