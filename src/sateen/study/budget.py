@@ -95,7 +95,7 @@ class Purchase:
 
     def sentence(self, fewest: int) -> str:
         """What is bought, and why."""
-        head = "the time of the training buys" if self.asked == TRAINING else f"{duration_text(self.asked)} buy"
+        head = "the time of the training allows" if self.asked == TRAINING else f"{duration_text(self.asked)} allow"
         if self.exact(fewest):
             return f"{head} the probability itself at {plural(self.points, 'point')}: {self.why}"
         bought = plural(self.budget(fewest), "run") + ", the fewest for the level" * (self.budget(fewest) > self.runs)
