@@ -128,7 +128,7 @@ def test_from_a_plan_to_a_guarantee_that_others_read(folder: Path, tmp_path: Pat
     widths = widths_over(BETA, guarantee.predict)
     believed = widths_over(BETA, lambda points: posterior.predict(points, level=0.9)).mean
     assert lines[5].startswith(f"over the space, intervals are {widths}; ")
-    assert lines[5].endswith(f"have {believed:.3g} on average")
+    assert lines[5].endswith(f"are {believed:.3g} wide on average")
     assert lines[6] == f"the posterior mean: {st.bound_error(posterior, seen)}"
     assert lines[-3:] == [str(kept), str(plot), str(target)]
     assert plot.read_text(encoding="utf-8").startswith("<?xml")
@@ -147,7 +147,7 @@ def test_from_a_plan_to_a_guarantee_that_others_read(folder: Path, tmp_path: Pat
 
 def test_without_a_word_on_the_cost_it_takes_as_long_as_the_training_took(folder: Path, tmp_path: Path) -> None:
     content = as_json("calibrate", folder / "sir.safetensors", "--no-exact", "-o", tmp_path / "g.safetensors")
-    assert re.fullmatch(r"the time of the training buys [\d,]+ runs: as asked", content["budget"])
+    assert re.fullmatch(r"the time of the training allows [\d,]+ runs: as asked", content["budget"])
     assert content["plan"] is not None
 
 
@@ -159,14 +159,14 @@ def test_seconds_are_measured_once_and_the_options_that_repeat_them_anywhere_are
 
     first = made("first", "--no-exact", "--seconds", "0.05")
     assert str(tmp_path / "sir.budget.json") in first["files"]
-    monkeypatch.setattr(LearnedPosterior, "seconds_per_run", 1e-9)  # another clock would buy other runs
+    monkeypatch.setattr(LearnedPosterior, "seconds_per_run", 1e-9)  # another clock would give other runs
     again = made("again", "--no-exact", "--seconds", "0.05")
     elsewhere = made("elsewhere", *first["repeat"].split())
     assert again["calibration"] == first["calibration"] == elsewhere["calibration"]
     other = made("other", "--no-exact", "--seconds", "1e-7")
     assert (other["repeat"], other["budget"]) == (
         "--budget 116",
-        "1e-07 s buy 116 runs, the fewest for the level: as asked",
+        "1e-07 s allow 116 runs, the fewest for the level: as asked",
     )
     (tmp_path / "sir.budget.json").write_text("{}")
     done = sateen("calibrate", folder / "sir.safetensors", "-o", tmp_path / "first.safetensors", code=1)
@@ -187,7 +187,7 @@ def test_the_reason_names_the_points_that_the_level_wants_whatever_rank_is_plann
     content = as_json("calibrate", folder / "sir.safetensors", "--seconds", "3", "-o", tmp_path / "g.safetensors")
     assert content["calibration"]["rank"] == 2
     why = "only 104 points could be computed, and 116 are wanted; the chain is small"
-    assert content["budget"] == f"3 s buy 5,000 runs: {why}"
+    assert content["budget"] == f"3 s allow 5,000 runs: {why}"
 
 
 def test_too_few_seconds_for_computed_labels_say_how_many_would_do(folder: Path, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ class TestHeldOut:
         [
             ("shared.obs", [], f"HELD_OUT shares the seed {SEED} with the training", 1),
             ("grid.obs", [], "HELD_OUT has the design 'grid'", 1),
-            ("grid.obs", [], "leave HELD_OUT out, and uniform points are observed", 1),
+            ("grid.obs", [], "leave out HELD_OUT to observe uniform points", 1),
             ("grid.obs", ["--drawn-uniformly"], "says itself how it was drawn: grid", 2),
             ("few.obs", ["--normaliser", "constant"], "20 held-out points are too few for the level 90 %", 1),
             ("few.obs", ["--normaliser", "constant"], "or pass --allow-trivial for the interval [0, 1]", 1),

@@ -86,7 +86,7 @@ class TestEstimate:
         lines = sateen(*CHECK, *options).stdout.splitlines()
         assert lines[4] == f"P < 0.05 is rejected: {found.bayes}"
         assert lines[6].startswith("Bayes: P is from ")
-        assert lines[6].endswith(" with probability 95 %, if P was drawn from Beta(2, 5) before")
+        assert lines[6].endswith(" with probability 95 %, under the prior Beta(2, 5)")
         assert lines[7] == str(found.bayes.claim)
         assert as_json(*CHECK, "--test", "P>0.3")["bayes"] is None
 

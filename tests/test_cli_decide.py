@@ -124,7 +124,7 @@ class TestCertify:
         assert 0 < checked["chance_of_missing_an_altered_count"] < 1
         assert as_json("check-certificate", file, "--all")["chance_of_missing_an_altered_count"] == 0
         altered = _altered(st.load(file), folder / "altered.certificate")
-        assert "NOT what it says" in sateen("check-certificate", altered, code=1).stdout
+        assert "NOT valid" in sateen("check-certificate", altered, code=1).stdout
 
     def test_cells_certify_every_parameter(self, folder: Path) -> None:
         file = folder / "cells.certificate"

@@ -94,7 +94,7 @@ def test_what_does_not_vary_is_proposed_in_a_comment() -> None:
     space = lines[lines.index("[space]") + 1 : lines.index("[property]") - 1]
     assert [line.rstrip() for line in space] == [
         '# gamma = { range = [0.005, 0.5], scale = "log" }  # the default is 0.05',
-        "# I0 = 5                                          # the default is 5; no range follows from it",
+        "# I0 = 5                                          # the default is 5; it suggests no range",
         '"beta 1" = [0.005, 0.3]                           # no default',
     ]
 
@@ -130,7 +130,7 @@ def test_constants_of_a_model_are_kept_and_those_of_a_property_are_put_in() -> N
     assert written["model"] == {"file": "queue.prism", "constants": {"n": 5, "fast": 1}}
     assert written["property"] == {"full": "F[0, 2.5] jobs == n", "ever": "F jobs == n"}
     text = Path("queue.toml").read_text(encoding="utf-8")
-    assert "# queue.props:full; asked is whether P >= 0.5\n" in text
+    assert "# queue.props:full; the question is whether P >= 0.5\n" in text
     assert "# queue.props:ever; without a last time: runs that take too long are undecided\n" in text
 
 

@@ -1,4 +1,4 @@
-"""The prose of the project, for the checks of its words: pages, the help of the command line, and messages.
+"""The prose of the project, for the checks of its words: pages, help, messages, and docstrings of public names.
 
     python docs/tools/prose.py          words that neither the English list nor docs/words.txt has, and where
     python docs/tools/prose.py --add    put them into docs/words.txt: look at each of them first
@@ -11,6 +11,7 @@ of one or two letters.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -19,11 +20,12 @@ from typing import Final
 
 import click
 
+import sateen
 from doc_pages import DOCS, ROOT
 from sateen.cli import main
 
 WORDS: Final = DOCS / "words.txt"
-_ROOT_PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+_ROOT_PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 _WORD: Final = re.compile(r"[A-Za-z]+(?:['\u2019][a-z]+)?")
 # Files whose texts are programs, grammars or lists of keywords.
 _OF_CODE: Final = re.compile(r"/(engine/|language/grammar|language/prism_syntax|logic/parser|sampling/database)")
@@ -36,6 +38,7 @@ def texts() -> Iterator[tuple[str, str]]:
     yield from pages()
     yield from helps()
     yield from messages()
+    yield from docstrings()
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -75,6 +78,18 @@ def messages() -> Iterator[tuple[str, str]]:
                 text = node.value
             if text is not None and _SENTENCE.search(text) and not _CODE.search(text):
                 yield f"{file.relative_to(ROOT).as_posix()}:{node.lineno}", text
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """The docstrings of the public names and of their public members, without examples and code."""
+    for name in sorted(sateen.__all__):
+        thing = getattr(sateen, name)
+        members = [key for key in vars(thing) if not key.startswith("_")] if inspect.isclass(thing) else []
+        things = {name: thing, **{f"{name}.{key}": inspect.getattr_static(thing, key) for key in members}}
+        for where, each in things.items():
+            described = isinstance(each, property) or callable(getattr(each, "__func__", each))
+            if described and (text := inspect.getdoc(each)) is not None:
+                yield f"help(st.{where})", re.sub(r"(?m)^\s*(?:>>>|\.\.\.).*(?:\n.+)*|`[^`]*`", "", text)
 
 
 @cache

@@ -70,7 +70,7 @@ class TestRoundTrip:
         assert result.holds
         assert result.faults == ()
         assert result.chance_of_missing_an_altered_count == 0.0
-        assert "The certificate is what it says." in str(result)
+        assert "The certificate is valid." in str(result)
         assert any("probability 100 %" in line for line in result.lines)
 
     def test_a_partial_replay_says_what_it_might_miss(self, certificate: Any, file: Path):

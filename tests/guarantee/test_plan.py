@@ -178,7 +178,7 @@ def test_a_plan_is_a_sentence():
     assert marginal.endswith("that cover 90 % of parameters on average")
     assert repr(planned) == f"<Plan: {text}>"
     assert planned._repr_html_().startswith(f"<p>{text}.</p>")
-    assert "<caption>What this budget and larger ones buy" in planned._repr_html_()
+    assert "<caption>What this budget and larger budgets give" in planned._repr_html_()
     assert planned.content()["sentence"] == text
 
 

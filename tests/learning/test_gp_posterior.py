@@ -156,7 +156,7 @@ def test_ctrl_c_before_all_rows_were_read_says_how_many_were():
     obs = observed(5000, 10)
     posterior = SVIGP(**GIVEN, inducing=10).fit(obs, seed=1, progress=Watcher(at=1))
     assert posterior.record.interrupted
-    assert "only 4,000 of 5,000 points were taken in before Ctrl-C" in posterior.record.notes
+    assert "only 4,000 of 5,000 points were read before Ctrl-C" in posterior.record.notes
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ RMSE in hundredths, Acc and coverage in percent; means over 1 training set, the 
 For sateen the paper's figure is the best of its three methods, each figure by itself.
 Nearly: an interval that misses f by 0.0005 counts too, for a share of runs may be 0 where f is only close to it.
 Training times are CPU seconds; the first network of a process is compiled, which takes some of them.
-Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;
-under Acc and Wilson Acc what f itself would get, as an interval without width.
+For a test set, RMSE shows the noise of its labels, and Unc the mean width of their intervals;
+Acc and Wilson Acc show what f itself would get, as an interval without width.
 * worse than the paper's, in the digits that it prints.
 a, EP-GP: EPGP needs 12 GB
 

@@ -30,6 +30,11 @@ def posterior(space: st.Space) -> Any:
     return st.SVIGP(inducing=8).fit(observed(space, 30, 20, seed=1), seed=2)
 
 
+@cache
+def guarantee(space: st.Space) -> Any:
+    return st.calibrate(posterior(space), observed(space, 40, 20, seed=3), normaliser="predictive")
+
+
 THINGS: dict[str, Callable[[], Any]] = {
     "path": lambda: PATH,
     "explanation": lambda: st.explain(FORMULA, PATH),
@@ -41,6 +46,8 @@ THINGS: dict[str, Callable[[], Any]] = {
     "prediction of few": lambda: posterior(LINE).predict(LINE.grid(3)),
     "prediction over three": lambda: posterior(CUBE).predict(CUBE.uniform(40, seed=1)),
     "prediction over two": lambda: posterior(PLANE).predict(PLANE.grid(12)),
+    "guarantee over one": lambda: guarantee(LINE),
+    "guarantee over two": lambda: guarantee(PLANE),
     "regions over one": lambda: st.decide(posterior(LINE), above=0.5, seed=1),
     "regions over two": lambda: st.decide(posterior(PLANE), above=0.5, seed=1),
     "ensemble": lambda: st.Ensemble(times=[0, 1, 2], states=np.arange(12).reshape(2, 3, 2), species=("x", "y")),

@@ -40,7 +40,7 @@ def test_a_forecast_counts_the_workers_there_are(study: Path, tmp_path: Path) ->
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["workers"] == 3
     told = sateen("run", study, "--dry-run", "-o", tmp_path / "r", on="local:2")
-    assert "2 workers now; nobody knows how many would help until some runs of the study are made" in told.stdout
+    assert "2 workers now; it is unknown how many would help, until some runs of the study are made" in told.stdout
     assert "workers now" not in sateen("run", study, "--dry-run", "-o", tmp_path / "r").stdout
 
 

@@ -389,8 +389,8 @@ def test_more_workers_are_advised_only_where_they_help() -> None:
     assert Crowd(4, 100 * BEGIN, 10).advice == "up to about 100 workers would make it faster"
     assert Crowd(200, 100 * BEGIN, 10).advice.startswith("more than 100 workers would not help")
     assert Crowd(4, 100 * BEGIN, 10).seconds == 26 * BEGIN
-    assert "nobody knows" in Crowd(4, None, 10).advice
-    assert Crowd(0, 1.0, 10).advice == "no worker is there now"
+    assert "it is unknown how many" in Crowd(4, None, 10).advice
+    assert Crowd(0, 1.0, 10).advice == "no worker is connected now"
     assert Crowd(0, 1.0, 10).seconds is None
     assert Crowd(4, 100 * BEGIN, 10, at_once=20).advice == "up to about 20 workers would make it faster"
     assert Crowd(20, 100 * BEGIN, 10, at_once=20).advice == "more than 20 workers would not help: there are 20 tasks"

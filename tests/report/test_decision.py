@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sateen as st
+from sateen.cli.run import _lines as told_in_words
 from sateen.report.decision import _forecast, decision_data, decision_words, which_matter
 from sateen.report.shown import shown_posteriors
 from sateen.report.words import facts, observed, verdict_lines
@@ -114,6 +115,14 @@ class TestWhichPosterior:
         verdict = result.properties["gone"].verdict
         assert "Found from 480 training runs: " in verdict
         assert "\nFound after refinement, from " in verdict
+
+    def test_terminal_and_notebook_show_what_was_found_once_as_the_page_does(self, result: st.Result) -> None:
+        own = result.properties["gone"]
+        for lines in (list(told_in_words(result)), own._repr_html_().splitlines()):
+            text = "\n".join(lines)
+            assert text.count("Found ") == 1
+            assert "Found after refinement, from " in text
+            assert text.index("Found after") < text.index("Not guaranteed:")
 
     def test_all_runs_are_listed_those_of_the_refinement_and_of_the_certificate_too(
         self, result: st.Result, decision: DecisionResult

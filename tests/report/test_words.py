@@ -157,7 +157,7 @@ def test_the_page_says_what_more_calibration_runs_would_give(tmp_path: Path) -> 
     assert float(seconds) > 0
     assert [row[1] for row in more] == [f"{offer.budget:,}" for offer in own.plan.more]
     assert words.budget_text(own) == ""
-    assert "What the calibration bought" in (result.folder / "report.html").read_text(encoding="utf-8")
+    assert "What more calibration runs would give" in (result.folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_says_what_seconds_bought(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_formula_that_cannot_be_computed_is_refused_at_its_line_when_the_study
     nested = ('"F[0, 2] A == 0"', '"F[0, 1] G[0, 1] A == 0"')
     with pytest.raises(st.TextError, match=r"exact: gone cannot be computed: .*does not nest") as caught:
         small(nested, part, *([] if part is EXACT_TEST else [PLAIN]))
-    assert "take runs in the place of exact = true" in str(caught.value)
+    assert "use runs instead of exact = true" in str(caught.value)
 
 
 @pytest.mark.parametrize("amount", ["points = 40", "seconds = 1"])
@@ -178,7 +178,7 @@ def test_a_blink_buys_the_runs_that_the_level_needs(tmp_path: Path) -> None:
     )
     budget = result.properties["gone"].budget
     assert budget is not None
-    assert budget["sentence"] == "1e-09 s buy 116 runs, the fewest for the level: as asked"
+    assert budget["sentence"] == "1e-09 s allow 116 runs, the fewest for the level: as asked"
 
 
 def test_too_few_seconds_to_compute_say_how_many_would_do(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ class TestTwoLevels:
 
     @pytest.fixture(autouse=True)
     def enough_for_a_low_level_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """At 90 % seconds buy 575 computed points. At 99 % that is not enough to give up runs, for which 299 do."""
+        """At 90 % seconds allow 575 computed points. At 99 % that is not enough to give up runs, for which 299 do."""
 
         def computed(bought: study_budget.Purchase, *_: object) -> study_budget.Purchase:
             return replace(bought, points=575, states=7, steps=20, why="the chain is small")
@@ -222,7 +222,7 @@ class TestTwoLevels:
     def test_computed_labels_need_no_plan_and_keep_the_normaliser(self, tmp_path: Path) -> None:
         low = self.at(0.9, tmp_path / "a").properties["gone"]
         assert low.budget is not None
-        assert low.budget["sentence"] == "0.1 s buy the probability itself at 575 points: the chain is small"
+        assert low.budget["sentence"] == "0.1 s allow the probability itself at 575 points: the chain is small"
         constant = 'normaliser = "constant"'
         result = self.at(0.99, tmp_path / "a", constant)
         high = result.properties["gone"]
@@ -234,7 +234,7 @@ class TestTwoLevels:
         assert high.guarantee.calibration.normaliser == "constant"
         assert high.budget is not None
         assert (high.budget["exact"], high.budget["reused"]) == (True, True)
-        assert high.budget["sentence"].endswith("are enough: the probability itself at 575 points")
+        assert high.budget["sentence"].endswith("from another level: the probability itself at 575 points")
         again = self.repeated(result, 0.99, tmp_path / "b", constant).properties["gone"]
         assert again.guarantee is not None
         assert again.guarantee.calibration == high.guarantee.calibration

@@ -16,7 +16,7 @@ from sateen.core.text import html_table, percent, plural, values_text
 from sateen.core.types import FloatArray, IntArray
 
 Band: TypeAlias = tuple[FloatArray, FloatArray]  # the lower and the upper ends of intervals, one for each point
-_AS_GOOD_AS_CERTAIN: Final = 1e-5  # a bound as close as this to 0 or 1 counts as 0 or 1 where intervals shall meet
+_AS_GOOD_AS_CERTAIN: Final = 1e-5  # a bound as close as this to 0 or 1 counts as 0 or 1 where intervals are compared
 _SLACK: Final = 5e-4  # by which the truth may miss an interval in `coverage_slack`
 _LEAST_PROBABILITY: Final = 1e-12  # of a run, in the log score
 # At a point with undecided runs as many counts are summed over, the likeliest: ±10 deviations of 10^10 runs.
@@ -27,23 +27,23 @@ _MOST_TERMS: Final = 2**20
 class Score:
     """How a prediction compares with the runs at its points, and with the truth.
 
-    `rmse` is the root of the mean square distance of the mean from the frequency. `accuracy` is the share of points
-    where the interval meets the interval of statistical model checking, frequency ± z·√(frequency·(1 - frequency) /
-    trials), with the z of `level`; `wilson_accuracy` the same with Wilson's interval, which has positive width even
-    where the frequency is 0 or 1. Intervals are closed, and a bound of the prediction that is nearer than 1e-5 to 0 or
-    1 counts as 0 or 1 there. `uncertainty` is the mean width of the prediction's intervals, `smc_width` that of the
-    intervals of statistical model checking. `log_score` is the mean over points of log Binomial(satisfied; trials,
-    mean), with the mean kept 1e-12 away from 0 and 1: the greater, the better.
+    `rmse` is the root mean square difference between the mean and the frequency. `accuracy` is the share of points
+    where the interval overlaps the interval of statistical model checking, frequency ± z·√(frequency·(1 - frequency) /
+    trials), with the z of `level`; `wilson_accuracy` is the same with Wilson's interval, which has positive width even
+    where the frequency is 0 or 1. Intervals are closed, and a bound of the prediction within 1e-5 of 0 or 1 counts as 0
+    or 1 here. `uncertainty` is the mean width of the prediction's intervals, `smc_width` that of the intervals of
+    statistical model checking. `log_score` is the mean over points of log Binomial(satisfied; trials, mean), with the
+    mean kept 1e-12 away from 0 and 1; greater is better.
 
     `rmse_truth` is the error against the truth, `coverage` the share of points whose closed interval contains it, and
-    `coverage_slack` the share whose interval misses it by 5e-4 at most; all three are None where no truth was given.
+    `coverage_slack` the share whose interval misses it by 5e-4 at most; all three are None if no truth was given.
 
-    Of the `points`, `undecided` have undecided runs. There the frequency is a range, not a guess: the error is the
-    distance from it, the intervals of its two ends are joined, and the log score is of the event that the count lies
-    in it. `left_out` further points have no run and count nowhere.
+    Of the `points`, `undecided` have undecided runs. There the frequency is a range: the error is the distance from
+    that range, the intervals of its two ends are joined, and the log score is that of the event that the count lies in
+    it. `left_out` further points have no runs and are not scored.
 
-    Without any runs the truth is the frequency: `rmse` is `rmse_truth`, the shares are `coverage`, `smc_width` is 0,
-    and `log_score` None.
+    Without any runs, the truth takes the place of the frequency: `rmse` is `rmse_truth`, the shares are `coverage`,
+    `smc_width` is 0, and `log_score` None.
     """
 
     points: int
@@ -104,8 +104,8 @@ def score(
 ) -> Score:
     """How good a prediction is, judged by observations at the same points and, if it is known, by the true probability.
 
-    `truth` has a probability for each point, such as `st.exact` gives; then the observations may be left out.
-    Observations that the prediction was learned from flatter it: take others.
+    `truth` has a probability for each point, as `st.exact` returns; the observations may then be left out. Do not use
+    the observations that the prediction was learned from: the score would be too good.
 
     >>> from sateen.core.prediction import Claim
     >>> from sateen.core.space import Space

@@ -23,7 +23,7 @@ from sateen.cli.progress import Bar
 @click.option(
     "--width", type=float, default=0.05, show_default=True, metavar="W", help="How far apart the bounds may be."
 )
-@click.option("--seconds", type=float, metavar="S", help="How long it may take; the bounds hold all the same.")
+@click.option("--seconds", type=float, metavar="S", help="How long it may take; bounds found by then hold.")
 @click.option("--cells", type=shared.COUNT, metavar="N", help="The largest number of cells.")
 @click.option(
     "-o", "--output", "target", callback=shared.written, metavar="FILE.csv", help="Write the cells to a table."

@@ -138,7 +138,7 @@ def _finite(ctx: click.Context, option: click.Parameter, seconds: float | None) 
     type=_SECONDS,
     callback=_finite,
     metavar="S",
-    help="Spend about S seconds; by default as many as the training. What they buy is kept in a file, and reused.",
+    help="Spend about S seconds; by default as many as the training. The number of runs is kept in a file, and reused.",
 )
 @click.option("--exact/--no-exact", default=None, help="Compute the labels, or do not; by default a forecast chooses.")
 @click.option("--points", type=shared.Whole(1, 10_000_000), metavar="N", help="Observe N uniform points.")
@@ -274,7 +274,7 @@ def _calibrated(
     except InputError as error:
         if error.argument != "design":
             raise
-        remedy = "leave {held_out} out, and uniform points are observed"
+        remedy = "leave out {held_out} to observe uniform points"
         if held_out.points.design == "given":
             remedy += "; if these were drawn uniformly elsewhere, pass {drawn_uniformly=True}"
         raise InputError(error.message, argument="held_out", remedy=remedy) from None
@@ -384,11 +384,11 @@ def _show(
         yield from extreme_lines(extreme, guarantee)
         if bought:
             yield bought
-            yield f"the same anywhere: {repeat}"
+            yield f"to get the same result anywhere: {repeat}"
         if plan:
             yield f"the plan: {plan}"
         yield from ("", f"{guarantee.method}: {guarantee.claim}", str(guarantee.calibration))
-        credible = f"the posterior's own {percent(level)} intervals, a belief, have {believed:.3g}"
+        credible = f"the posterior's own {percent(level)} intervals, a belief, are {believed:.3g} wide"
         yield f"over the space, intervals are {widths}; {credible} on average"
         yield from (f"{bound.claim.by}: {bound}", "", *files)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sateen.logic.properties import Property
 
 _WALDS: Final = ("indifference", "error")
-_UNIFORM: Final = "if all values were equally likely before"
+_UNIFORM: Final = "under a uniform prior"
 _CAPS: Final = {"max_events": "--max-events", "max_time": "--max-time"}  # which decide more runs when raised
 
 
@@ -152,7 +152,7 @@ def _reward(
     content: dict[str, object] = {"comparison": question.comparison, "bound": question.bound, **_content(estimate)}
     mean = estimate.lower if estimate.infinite else estimate.value
     value = f"R = {number(float(f'{mean:.6g}'))}" if not math.isnan(mean) else "R is left open by undecided runs"
-    lines = [f"{value}, the mean of {estimate.runs:,} runs; they deviate by {estimate.deviation:.4g}"]
+    lines = [f"{value}, the mean of {estimate.runs:,} runs (standard deviation {estimate.deviation:.4g})"]
     if estimate.infinite:
         lines = [value]
     for reason, count in estimate.reasons.items():
@@ -218,7 +218,7 @@ def _lines(estimate: st.Estimate, caps: Mapping[str, float]) -> Iterator[str]:
     yield str(estimate)
     yield from _assumed(estimate)
     belief = f"P is from {estimate.bayes_lower:.4g} to {estimate.bayes_upper:.4g} with probability"
-    before = f"if P was drawn from {estimate.bayes.claim.measure} before" if estimate.bayes else _UNIFORM
+    before = f"under the prior {estimate.bayes.claim.measure}" if estimate.bayes else _UNIFORM
     yield f"Bayes: {belief} {percent(estimate.level)}, {before}"
     if estimate.bayes:
         yield str(estimate.bayes.claim)

@@ -1,4 +1,4 @@
-"""The command `check-certificate`: every number recomputed, and a part of the runs made again."""
+"""The command `check-certificate`: every number is recomputed, and some of the runs are repeated."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _WORDS: Final = {
 _SIGN: Final = re.compile(r"\b[FGU]\b|<->|->|[<>=!]=|[!&|<>+*/-]")
 _LONGEST_NAME: Final = 60
 _WIDTH: Final = 48  # of a line, before its comment
-_GUESS: Final = (0.1, 10.0)  # for a parameter of which nothing is known
+_GUESS: Final = (0.1, 10.0)  # for a parameter without a default
 _INSIDE: Final = 0.3819660112501051  # of a range: no whole number lies there but by chance
 _POINTS: Final = (128, 512, 1024, 2048, 4096)  # of the training, by how many parameters vary; powers of 2, for Sobol
 _RUNS: Final = 50
@@ -231,7 +231,7 @@ def _lines(study: _Study, file: str) -> Iterator[str]:
 def _space_lines(study: _Study) -> Iterator[str]:
     proposed = plausible_ranges(study.system)
     if not study.vary:
-        yield "# Nothing varies yet. Take the # from one or more of these lines, and set the ends."
+        yield "# Nothing varies yet. Remove the # from one or more of these lines, and set the ends."
     for parameter in study.system.parameters:
         name, default = parameter.name, parameter.default
         note = "no default" if default is None else f"the default is {number(default)}"
@@ -243,9 +243,9 @@ def _space_lines(study: _Study) -> Iterator[str]:
             yield _noted(f"# {_key(name)} = {_range_text(range_)}", note)
         elif default is None:
             guess = f"# {_key(name)} = [{number(_GUESS[0])}, {number(_GUESS[1])}]"
-            yield _noted(guess, "no default: give it a range that you know, or a number")
+            yield _noted(guess, "no default: give it a range or a number")
         else:
-            yield _noted(f"# {_key(name)} = {number(default)}", f"{note}; no range follows from it")
+            yield _noted(f"# {_key(name)} = {number(default)}", f"{note}; it suggests no range")
 
 
 def _property_lines(properties: Mapping[str, Property[st.Formula]]) -> Iterator[str]:
@@ -254,7 +254,7 @@ def _property_lines(properties: Mapping[str, Property[st.Formula]]) -> Iterator[
         value = formula if end is None else f"{{ formula = {formula}, end = {number(end)} }}"
         notes = [question.name] if question.name else []
         if question.comparison is not None:
-            notes.append(f"asked is whether P {question.comparison} {number(question.bound or 0.0)}")
+            notes.append(f"the question is whether P {question.comparison} {number(question.bound or 0.0)}")
         if question.formula.horizon == float("inf"):
             notes.append("without a last time: runs that take too long are undecided")
         yield _noted(f"{_key(name)} = {value}", "; ".join(notes))

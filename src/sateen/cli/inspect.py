@@ -157,7 +157,7 @@ def plausible_ranges(model: st.Model) -> dict[str, st.Range | None]:
 
 
 def _shares(model: st.Model) -> set[str]:
-    """The names that stand in a term 1 - p somewhere."""
+    """The names p that occur in a term 1 - p."""
     from sateen.language.expression import Name, Number, Operation, in_order
 
     read = [each.rate for each in model.transitions] + [each.value for each in model.constants]

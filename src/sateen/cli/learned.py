@@ -127,7 +127,7 @@ def _settings(recipe: st.Learner) -> str:
 
 
 def _inputs(posterior: FullPosterior) -> dict[str, str]:
-    """The parameters that the learner takes, each with its scale; a learner of one's own takes all of them."""
+    """The parameters that the learner takes, each with its scale; a user's own learner takes all of them."""
     inputs = getattr(posterior, "inputs", None)
     if inputs is None:
         return {name: range_.scale for name, range_ in posterior.space.ranges.items()}

@@ -28,9 +28,9 @@ _MOST_NAMED: Final = 20  # parts that are missing
 )
 @JSON
 def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
-    """Join the folders that `sateen run --part` has filled. Their order does not matter, and runs that are there twice
-    are counted once, for example where a job was queued again. If two folders contradict each other, or belong to
-    different studies, nothing is merged.
+    """Join the folders that `sateen run --part` has filled. Their order does not matter, and duplicate runs are counted
+    once, for example if a job was queued again. If two folders contradict each other, or belong to different studies,
+    nothing is merged.
 
     Parts may be missing: they can be merged later into the same folder, and `sateen run STUDY.toml -o FOLDER` makes the
     missing runs, and continues. Stores of `observe` in Python, which are files, are merged in the same way.

@@ -1,4 +1,4 @@
-"""The command `refine`: runs where they teach most about a goal, round by round."""
+"""The command `refine`: runs where they are most informative about a goal, in rounds."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def refine(
     as_json: bool,
     **aims: Any,
 ) -> None:
-    """Run the MODEL in a file where it teaches most about a goal, in rounds that choose points and numbers of runs,
-    until the goal is reached or the budget is spent; and write the posterior to a file.
+    """Run the MODEL in a file where runs are most informative about a goal, and write the posterior to a file. Each
+    round chooses points and numbers of runs, until the goal is reached or the budget is spent.
 
     With --store, a run that was stopped resumes when the same command is run again. A STUDY with a table [decide] is
     run first, if it is not complete, and its rounds are shown. The points depend on earlier results, so `calibrate`

@@ -29,7 +29,8 @@ from sateen.core.code import refuse_code, watching_code
 @JSON
 def report(folder: str, file: str | None, pictures: str | None, suffix: str, code: bool, as_json: bool) -> None:
     """Write the report of a result, which is a folder that `sateen run` has filled: one HTML file that needs no
-    network and can be sent as it is. The result itself is not changed, and only the runs that are shown are simulated.
+    network, so you can send it to others. The result itself is not changed, and only the runs that are shown are
+    simulated.
 
     \b
     sateen report sir-result

@@ -118,6 +118,7 @@ def _show_part(file: str, done: PartResult, as_json: bool) -> None:
 
 def _lines(result: st.Result) -> Iterator[str]:
     """The answer in words: what the run did; for each property the verdict, the cost and the scores; the report."""
+    from sateen.study.findings import shown_verdict
     from sateen.study.score_table import score_table
 
     stages: dict[str, list[str]] = {"computed": []}
@@ -127,7 +128,7 @@ def _lines(result: st.Result) -> Iterator[str]:
     yield "; ".join([f"{result.name}, seed {result.seed}", *done])
     for answer in result.properties.values():
         yield ""
-        yield from answer.verdict.splitlines()
+        yield from shown_verdict(answer.verdict, guaranteed=answer.guarantee is not None)
         if answer.error_bound is not None:
             yield f"{answer.error_bound}."
         for learner, posterior in answer.posteriors.items():
@@ -135,7 +136,7 @@ def _lines(result: st.Result) -> Iterator[str]:
                 yield f"{learner}: {posterior.record.verdict}"
         if answer.budget is not None:
             yield f"{answer.budget['sentence']}"
-            yield f"the same anywhere: {answer.budget['repeat']}"
+            yield f"to get the same result anywhere: {answer.budget['repeat']}"
         if answer.plan is not None:
             yield f"the plan: {answer.plan}"
         if answer.scores and answer.test is not None:
@@ -148,7 +149,7 @@ def _lines(result: st.Result) -> Iterator[str]:
 
 
 def _content(result: st.Result) -> dict[str, object]:
-    """result.json without the long columns, which stand in the file; and what the run did."""
+    """result.json without the long columns, which are in the file; and what the run did."""
     properties = {
         name: {key: value for key, value in answer.items() if key != "predictions"}
         for name, answer in result.content["properties"].items()
@@ -172,8 +173,8 @@ def _show_forecast(
         yield from table(steps, indent="  ")
         many = f"{workers} workers" if workers and workers > 1 else "one worker"
         if crew is not None:
-            many = f"the {plural(crew.places, 'worker')} there are"
-        rest = "; learning comes on top" if any(stage.startswith("learn ") for stage, _, _ in steps) else ""
+            many = f"the {plural(crew.places, 'worker')} now connected"
+        rest = ", plus the time of learning" if any(stage.startswith("learn ") for stage, _, _ in steps) else ""
         about = "" if seconds is None else f", about {duration_text(seconds)} by {many}{rest}"
         planned = any(state == "pending" and text == AS_PLANNED for _, state, text in steps)
         nothing = "the runs of the calibration are planned later" if planned else "nothing is left to simulate"

@@ -72,7 +72,9 @@ def sensitivity(
         _, decision = from_study(ctx, file, "sensitivity", folder, workers, ("plot",))
         found = decision.sensitivity
         if found is None:
-            raise InputError(f"{file}: as far as is known the probability is constant, so that no parameter matters")
+            raise InputError(
+                f"{file}: the posterior believes that the probability is constant, so no parameter matters"
+            )
     else:
         refuse_study_options(ctx)
         found = st.sensitivity(load_posterior(file), seed=seed, level=level, points=points, draws=draws)

@@ -218,7 +218,7 @@ def _in_module(address: str, where: str, name: str) -> Code:
         try:
             module_file(source)
         except InputError:
-            return code  # nobody knows where it comes from until it is run
+            return code  # where it comes from is not known until it is run
         where = source
     return code
 

@@ -31,10 +31,11 @@ _SHOWN_ROWS: Final = 12  # of the table in a notebook
 class Ensemble:
     """The states of many runs at given times, which `simulate` makes with `times` and `runs`.
 
-    `states` is a read-only array (runs, times, species) of the smallest type that holds it. The state of a run at a
-    time is unknown if the run was cut short by `max_events` before; then `states` has floats, and NaN there. A mean, a
-    deviation or a quantile is NaN at a time at which the state of any run is unknown: to leave such runs out would bias
-    it. `values` are the parameters and constants, and run i is `replay(model, theta, seed=seed, point=point, run=i)`.
+    `states` is a read-only array (runs, times, species) of the smallest type that holds the values. If `max_events`
+    stopped a run early, its later states are unknown: `states` then has floats, and NaN in these places. A mean, a
+    deviation or a quantile is NaN at a time at which the state of any run is unknown, because leaving such runs out
+    would bias it. `values` are the parameters and constants, and run i is `replay(model, theta, seed=seed, point=point,
+    run=i)`.
 
     >>> runs = Ensemble(times=[0, 1], states=[[[9], [7]], [[9], [8]]], species=("X",))
     >>> runs
@@ -80,7 +81,7 @@ class Ensemble:
 
     @property
     def unknown(self) -> IntArray:
-        """How many runs have an unknown state, for each time: those that `max_events` cut short before."""
+        """For each time, how many runs have an unknown state because `max_events` stopped them before."""
         if self.states.dtype.kind != "f" or not self.species:
             return read_only(np.zeros(len(self.times), np.int64))
         return read_only(np.isnan(self.states[:, :, 0]).sum(axis=0))
@@ -101,10 +102,10 @@ class Ensemble:
         return read_only(found)
 
     def quantiles(self, levels: float | Sequence[float]) -> FloatArray:
-        """The least values that at least a share `level` of the runs does not exceed.
+        """The smallest values that at least a share `level` of the runs does not exceed.
 
-        A table (times, species) for one level, and an array of a table for each of several. A quantile of counts is a
-        count: nothing is interpolated.
+        For one level, a table (times, species); for several, an array with one such table for each. A quantile of
+        counts is a count: nothing is interpolated.
         """
         shares = np.asarray(levels, np.float64)
         if shares.ndim > 1 or not np.all((shares >= 0) & (shares <= 1)):
@@ -117,7 +118,7 @@ class Ensemble:
     def histogram(self, species: str, time: float) -> tuple[FloatArray, IntArray]:
         """The values that a species has at one of the times, in order, and how many runs have each.
 
-        Runs whose state is then unknown are in none: `unknown` counts them.
+        Runs whose state at that time is unknown are not included: `unknown` counts them.
         """
         column = self.at(time)[:, self._place(species)].astype(np.float64)
         values, counts = np.unique(column[~np.isnan(column)], return_counts=True)
@@ -143,13 +144,13 @@ class Ensemble:
         return list(self.species)
 
     def frame(self, levels: Sequence[float] = LEVELS) -> DataFrame:
-        """A pandas data frame of a row for each time and species: mean, deviation, quantiles, and unknown runs."""
+        """A pandas data frame with a row for each time and species: mean, deviation, quantiles, and unknown runs."""
         header, rows = self._table(levels)
         columns = list(zip(*rows, strict=True)) or [()] * len(header)
         return data_frame(dict(zip(header, columns, strict=True)), header, len(rows))
 
     def to_csv(self, file: str | PathLike[str] | TextIO, levels: Sequence[float] = LEVELS) -> None:
-        """Write the table of `frame` as CSV, below comments that say how many runs it is of, and under which values."""
+        """Write the table of `frame` as CSV; comments on top give the number of runs and the parameters."""
         stream = io.StringIO() if isinstance(file, str | PathLike) else file
         stream.write(f"# runs: {len(self)}\n" + (f"# seed: {self.seed}\n" if self.seed is not None else ""))
         stream.writelines(f"# value {name}: {number_text(value)}\n" for name, value in self.values.items())
@@ -163,7 +164,7 @@ class Ensemble:
     def plot(
         self, ax: object = None, species: str | Sequence[str] | None = None, level: float = 0.9, runs: int = 3
     ) -> Axes:
-        """Draw the mean of each species, a band that holds a share `level` of the runs at each time, and a few runs."""
+        """Draw the mean of each species, a band with a share `level` of the runs at each time, and a few runs."""
         return call_provider("plot ensemble", self, ax=ax, species=species, level=level, shown=runs)
 
     def __repr__(self) -> str:
@@ -213,5 +214,5 @@ def check_times(given: npt.ArrayLike) -> FloatArray:
     if (back := np.flatnonzero(np.diff(times) <= 0)).size:
         before, after = map(number_text, times[back[0] : back[0] + 2])
         message = f"{{times}} has {after} after {before}; each must be later than the one before"
-        raise InputError(message, argument="times", remedy="sort them, and leave out what is there twice")
+        raise InputError(message, argument="times", remedy="sort them, and leave out duplicates")
     return read_only(times + 0.0)  # -0 becomes 0

@@ -13,7 +13,7 @@ SateenError
 ├── SimulationError               a run that cannot continue: where, when and why
 ├── StoreError                    a store that cannot be read or written
 ├── PoolError                     workers elsewhere that are gone, or differ from this sateen
-└── UnknownVerdictError           a yes or no was asked of an unknown verdict
+└── UnknownVerdictError           an unknown verdict was used as true or false
 
 KeyboardInterrupt
 └── Interrupted                   Ctrl-C in observe; no SateenError, so that `except Exception` does not catch it
@@ -58,19 +58,19 @@ _LONGEST_LINE = 1_000  # of any other
 
 
 class SateenError(Exception):
-    """Everything that sateen raises on purpose; its text can be shown on a terminal, whatever it quotes."""
+    """The base class of all errors that sateen raises on purpose; their text is always safe to show on a terminal."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class InputError(SateenError, ValueError):
-    """What was given cannot be used as it is.
+    """An input that cannot be used.
 
-    `argument` is the Python name of the argument that is wrong, if it is one, and `remedy` says what to do. Both are
-    data, so that each door words them its own way: in `message` and `remedy`, `{level}` stands for an argument and
-    `{rank=2}` for an argument with a value, as long as an `argument` is given. `str` writes them as Python does;
-    `worded` writes them as the command line or a study file does.
+    `argument` is the Python name of the wrong argument, if there is one, and `remedy` says what to do. Both are data,
+    so that Python, the command line and study files can each write them in their own way: in `message` and `remedy`,
+    `{level}` stands for an argument and `{rank=2}` for an argument with a value, as long as an `argument` is given.
+    `str` writes them as Python does; `worded` writes them as the command line or a study file does.
 
     >>> error = InputError("{level} must be below 1", argument="level", remedy="pass {allow_trivial=True}")
     >>> print(error)
@@ -147,7 +147,7 @@ class PathError(InputError):
 
 
 class MissingValueError(InputError):
-    """A parameter or another name that has no value where one is needed."""
+    """A parameter or another name that needs a value and has none."""
 
 
 class ExactError(InputError):
@@ -170,7 +170,7 @@ class StoreError(SateenError):
 
 
 class PoolError(SateenError):
-    """Workers elsewhere that are gone, do not come, or differ from this sateen.
+    """Workers that are gone, do not answer, or run another version of sateen.
 
     `partial` are the Observations made so far, if any were.
     """
@@ -181,8 +181,8 @@ class PoolError(SateenError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while runs were made.
 
-    `partial` are the Observations made so far, with as many trials at each point as were run there; a dict of them
-    where several formulas were asked. Of `simulate` it is the Ensemble of the first runs, or a tuple of one a point.
+    `partial` has the Observations made so far, with as many trials at each point as were run there, or a dict of them
+    for several formulas. From `simulate` it has the Ensemble of the first runs, or a tuple with one for each point.
     """
 
     def __init__(self, message: str, partial: Any = None) -> None:
@@ -191,7 +191,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class UnknownVerdictError(SateenError):
-    """A yes or no was asked of a verdict that is unknown."""
+    """An unknown verdict was used as true or false."""
 
 
 class SateenWarning(UserWarning):

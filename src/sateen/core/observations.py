@@ -46,9 +46,9 @@ class Observations:
     """At each point, how many of its trials satisfied a formula, and how many stayed undecided.
 
     The others violated it: satisfied + violated + undecided = trials. `reasons` splits the undecided by what stopped
-    them. `origin` has the seed and the point index under which each row was simulated, so that any run can be
-    replayed; both are -1 where that is not known. `provenance` says what was asked and with what it was made,
-    `relevant` which parameters can affect the verdict at all, `seconds` how long the runs took, or take one worker.
+    them. `origin` has the seed and the point index under which each row was simulated, so that any run can be replayed;
+    both are -1 if they are not known. `provenance` says what was asked, and which versions made it. `relevant` names
+    the parameters that can affect the verdict at all. `seconds` says how long the runs took, or would take one worker.
 
     >>> space = Space(beta=(0, 1))
     >>> obs = Observations.from_counts(space, {"beta": [0.2, 0.8]}, satisfied=[10, 35], trials=50)
@@ -117,10 +117,10 @@ class Observations:
         undecided: npt.ArrayLike = 0,
         design: str = "given",
     ) -> Observations:
-        """Observations from counts of one's own, made elsewhere.
+        """Observations from counts that were made elsewhere.
 
         `theta` is whatever `space.points` takes; a single number stands for every point. `design="uniform"` says that
-        the points were drawn independently and uniformly in the space, on which guarantees rest.
+        the points were drawn independently and uniformly from the space, as guarantees require.
         """
         return cls(Points(space.points(theta).theta, space, design), satisfied, undecided, trials)
 
@@ -141,15 +141,15 @@ class Observations:
 
     @property
     def frequency(self) -> FloatArray:
-        """The fraction of satisfied runs at each point; NaN where a run is undecided, or where there is none."""
+        """The fraction of satisfied runs at each point; NaN where a run is undecided, or where there are no runs."""
         known = (self.undecided == 0) & (self.trials > 0)
         return read_only(np.where(known, self.satisfied / np.maximum(self.trials, 1), np.nan))
 
     @property
     def frequency_bounds(self) -> FloatArray:
-        """At each point the least and the greatest fraction: all undecided runs against the formula, or all for it.
+        """At each point, the fraction if all undecided runs violate the formula, and if all satisfy it.
 
-        Without a run it is 0 and 1.
+        Without any runs, these are 0 and 1.
         """
         runs = np.maximum(self.trials, 1)
         low, high = self.satisfied / runs, (self.satisfied + self.undecided) / runs
@@ -157,7 +157,7 @@ class Observations:
 
     @property
     def seed(self) -> int | tuple[int, ...] | None:
-        """The seed that the runs were made with; several where observations were joined, None if it is not known."""
+        """The seed of the runs: several if observations were joined, None if it is not known."""
         seeds = self.seeds
         return seeds if len(seeds) > 1 else seeds[0] if seeds else None
 
@@ -169,12 +169,12 @@ class Observations:
 
     @property
     def assumption(self) -> str:
-        """What the model that was observed takes for granted, such as how net rates are split; empty for nothing."""
+        """What the observed model assumes, such as how net rates are split; empty if nothing."""
         return str(self.provenance.get("assuming") or "")
 
     @property
     def fingerprint(self) -> str:
-        """A hash of what was asked and of what was counted: of nothing that depends on workers, chunks or the clock."""
+        """A hash of the question and the counts; it does not depend on workers, chunks or the clock."""
         asked = [self.provenance.get(key) for key in QUESTION]
         arrays = {"theta": self.theta, "satisfied": self.satisfied, "undecided": self.undecided, "trials": self.trials}
         ranges = [[name, str(range_), range_.scale] for name, range_ in self.space.ranges.items()]
@@ -252,7 +252,7 @@ class Observations:
 
     @classmethod
     def load(cls, file: File) -> Observations:
-        """The observations that `save` wrote; a file that is damaged or foreign is refused."""
+        """The observations that `save` wrote; a damaged file, or one from another program, is refused."""
         return cast("Observations", call_provider("load observations", file))
 
     def to_csv(self, file: File) -> None:
@@ -266,12 +266,12 @@ class Observations:
     def from_csv(cls, file: File, space: Space | None = None) -> Observations:
         """The observations in a CSV file: a column for each parameter, `satisfied`, `trials` and perhaps `undecided`.
 
-        A file that `to_csv` wrote states its space; with any other, give it.
+        A file that `to_csv` wrote contains its space; for any other file, pass `space`.
         """
         return cast("Observations", call_provider("read observations from csv", file, space))
 
     def frame(self) -> DataFrame:
-        """A pandas DataFrame: every parameter, the fixed ones too, then satisfied, undecided and trials."""
+        """A pandas DataFrame: every parameter, including the fixed ones, then satisfied, undecided and trials."""
         columns = {"satisfied": self.satisfied, "undecided": self.undecided, "trials": self.trials}
         return self.points.frame().assign(**columns)
 

@@ -42,10 +42,10 @@ _ABSORBED: Final = {"true": True, "false": False}  # as a CSV file says it
 
 
 class Verdict(Enum):
-    """What a formula says of a path: TRUE, FALSE, or UNKNOWN where the path is too short to decide.
+    """What a formula says about a path: TRUE, FALSE, or UNKNOWN if the path is too short to decide.
 
-    A verdict that is known stands for its truth value in `if`, `and`, `or` and `not`; UNKNOWN raises there, because
-    either answer would be a guess. A verdict equals no bool: write `verdict is Verdict.TRUE`, not `verdict == True`.
+    A known verdict can be used in `if`, `and`, `or` and `not`; UNKNOWN raises an error there, because either answer
+    would be a guess. A verdict never equals a bool: write `verdict is Verdict.TRUE`, not `verdict == True`.
 
     >>> ~Verdict.of(True)
     <Verdict.FALSE: 'false'>
@@ -83,9 +83,9 @@ class Verdict(Enum):
 class Path:
     """A trajectory: jump times from 0, and the state that holds from each of them on.
 
-    `states` has a row for each time and a column for each species; for one species a plain sequence is enough. Of jumps
-    at the same time the last one wins. `end` is how far the path is known, by default its last time; an `absorbed`
-    path keeps its last state for ever. `values` are the parameters and constants it was made under.
+    `states` has a row for each time and a column for each species; for one species a plain sequence is enough. If
+    several jumps have the same time, the last one counts. `end` is how far the path is known, by default its last time.
+    An `absorbed` path keeps its last state for ever. `values` are the parameters and constants it was made under.
 
     >>> path = Path(times=[0, 2, 5], states=[[9, 1], [8, 2], [8, 1]], species=("S", "I"), end=10)
     >>> path
@@ -151,7 +151,7 @@ class Path:
     def at(self, time: float) -> dict[str, float]:
         """The value of every species at a time; before 0, the value at 0.
 
-        Beyond `end` the path is unknown, and asking is a PathError, unless it is absorbed.
+        Beyond `end` the path is unknown, and this raises a PathError, unless it is absorbed.
         """
         if _number(time, "the time", finite=False) > self.end and not self.absorbed:
             raise PathError(
@@ -174,7 +174,7 @@ class Path:
         return list(self.species)
 
     def to_csv(self, file: File) -> None:
-        """Write the path as CSV that `from_csv` reads back as an equal path: comments, a header, and a row a jump."""
+        """Write the path as CSV: comments, a header, and a row for each jump. `from_csv` reads back an equal path."""
         stream = io.StringIO() if isinstance(file, str | PathLike) else file
         stream.write(f"# end: {_exact(self.end)}\n# absorbed: {str(self.absorbed).lower()}\n")
         stream.writelines(f"# value {name}: {_exact(value)}\n" for name, value in self.values.items())
@@ -189,8 +189,8 @@ class Path:
     def from_csv(cls, file: File, end: float | None = None, absorbed: bool | None = None) -> Path:
         """The path in a CSV file: a header with a column `time` (or `t`), then a row for each jump.
 
-        Lines that begin with `#` are comments; `# end: 150`, `# absorbed: true` and `# value beta: 0.12` are heeded,
-        and `end` and `absorbed`, where given, go before them.
+        Lines that begin with `#` are comments; `# end: 150`, `# absorbed: true` and `# value beta: 0.12` are read; the
+        arguments `end` and `absorbed` override them.
         """
         with opened_table(file) if isinstance(file, str | PathLike) else nullcontext(file) as stream:
             try:

@@ -1,6 +1,6 @@
 """Everything that a posterior can do, with a default or a clear refusal where its class cannot.
 
-A posterior of one's own needs only `space` and `predict`. `complete` gives it the other abilities, so that calibration,
+A user's own posterior needs only `space` and `predict`. `complete` gives it the other abilities, so that calibration,
 planning, scoring, studies and reports can use any posterior alike; `fit_learner` does so with what a learner fits.
 """
 
@@ -208,7 +208,7 @@ class FullPosterior(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompletedPosterior(FullPosterior):
-    """A posterior of one's own, `belief`, with what was known when it was fitted; its own abilities come first."""
+    """A user's own posterior, `belief`, with what was known when it was fitted; its own abilities come first."""
 
     belief: Posterior
     learner: Learner | None = None

@@ -27,21 +27,21 @@ _SHOWN_ROWS: Final = 8  # of the table in a notebook
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an interval promises, and under which draw of what; `str(claim)` is the promise as one sentence.
+    """What an interval promises, and over which random draw; `str(claim)` is the promise as one sentence.
 
     `target` is what the interval is about: the probability f(θ), the frequency among `runs` fresh runs at θ, or the
     mean error over all θ. `mode` is the kind of promise: "credible" is a belief under a model; "marginal" holds on
     average over calibrations and over θ; "pac" holds for all but a share 1 - `confidence` of calibrations. `level` is
-    the share of θ, drawn as `measure` says, for which the interval is right; `points` and `runs` are the calibration's,
-    `runs` None where the points differ in them.
-    "frequentist" is about one given θ: of the intervals that `measure` names, a share `level` is right; "asymptotic"
-    says so only of many runs. The target "reward" is an expected reward at one θ. The target "answer" is about no
-    interval, but about the answer to the question `by`, believed under the prior `measure`.
+    the share of θ, drawn as `measure` says, for which the interval is right. `points` and `runs` are those of the
+    calibration; `runs` is None if they differ between points. "frequentist" is about one given θ: a share `level` of
+    the intervals that `measure` names is right; "asymptotic" says this only for many runs. The target "reward" is an
+    expected reward at one θ. The target "answer" is not about an interval, but about the answer to the question `by`,
+    under the prior `measure`.
 
-    The target "region" says that the statement `by` holds at the parameters of `measure`, for a share `level` of them;
-    the target "regret" says so of how much larger f may be than at the best point, which is at most `value`. A claim
-    of mode "sure" was computed and holds for every parameter; one of mode "pac" with level 1 does too, but was tested.
-    `assuming` is what a claim rests on besides the data, such as declared monotonicity.
+    The target "region" says that the statement `by` holds at the parameters of `measure`, for a share `level` of them.
+    The target "regret" says that f is at most `value` larger there than at the best point. A claim of mode "sure" was
+    computed and holds for every parameter. One of mode "pac" with level 1 also holds for every parameter, but was
+    tested by runs. `assuming` is what a claim rests on besides the data, such as declared monotonicity.
 
     >>> print(Claim("probability", "pac", 0.9, drawn_uniformly(Space(beta=(0, 1))), confidence=0.95))
     with probability 95 % over the calibration draw, the interval contains the true probability for at least 90 % of \
@@ -162,7 +162,7 @@ def drawn_uniformly(space: Space) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prediction:
-    """f at points: `mean`, `std`, and the interval [`lower`, `upper`], which never goes without its `claim`.
+    """f at points: `mean`, `std` and the interval [`lower`, `upper`], always with its `claim`.
 
     >>> points = Space(beta=(0, 1)).points({"beta": [0.2, 0.8]})
     >>> claim = Claim("probability", "credible", 0.95, "")
@@ -209,9 +209,9 @@ class Prediction:
         return self.points.frame().assign(**{name: getattr(self, name) for name in _COLUMNS})
 
     def plot(self, ax: object = None) -> object:
-        """Draw the mean and the intervals over one parameter, the mean over two as colours, or over more a ranking.
+        """Draw the mean and the intervals over one parameter, the mean as colours over two, or a ranking over more.
 
-        The ranking has the points in the order of their means, whatever their parameters are.
+        The ranking shows the points in the order of their means.
         """
         if not self.points.space.names:
             raise InputError("no parameter varies here, so there is nothing to draw")
@@ -271,7 +271,7 @@ class Posterior(Predictor, Protocol):
     """
 
     def predict(self, points: object, *, level: float = 0.95) -> Prediction:
-        """Mean, standard deviation and credible interval of f at points; sateen gives Points that lie in the space."""
+        """Mean, standard deviation and credible interval of f at points; sateen passes Points that lie in the space."""
 
 
 @runtime_checkable

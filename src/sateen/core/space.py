@@ -30,7 +30,7 @@ _SHOWN_ROWS: Final = 8  # of the table of points in a notebook
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Range:
-    """The closed interval [low, high] of one parameter, and the scale on which its values spread evenly.
+    """The closed interval [low, high] of one parameter, and the scale on which its values are spread evenly.
 
     `scale="log"` means that designs are even, and a uniform sample uniform, in the logarithm.
     """
@@ -54,7 +54,7 @@ class Range:
             raise SpaceError(f"{self} is too {'wide' if width else 'narrow'} for a {self.scale} scale; move an end")
 
     def to_unit(self, values: npt.ArrayLike) -> FloatArray:
-        """`values` on its scale, with `low` at -1 and `high` at 1; what lies outside stays outside."""
+        """`values` on the scale of the range, with `low` at -1 and `high` at 1; others are outside [-1, 1]."""
         x, low, high = _floats(values, "values"), self.low, self.high
         if self.scale == "log":
             if (x <= 0).any():
@@ -63,7 +63,7 @@ class Range:
         return np.asarray(((x - low) - (high - x)) / (high - low))  # exactly -1 and 1 at the ends
 
     def from_unit(self, unit: npt.ArrayLike) -> FloatArray:
-        """The values that `to_unit` sends to `unit`; outside [-1, 1], the nearest end."""
+        """The inverse of `to_unit`; values outside [-1, 1] give the nearest end."""
         u = np.clip(_floats(unit, "unit"), -1.0, 1.0)
         if self.scale == "log":
             x = np.exp(math.log(self.low) * ((1 - u) / 2) + math.log(self.high) * ((1 + u) / 2))
@@ -84,9 +84,9 @@ class Range:
 class Space:
     """A box of parameters: a Range, or `(low, high)`, for each that varies; a number for each that is fixed.
 
-    Names that are not identifiers come in a mapping: `Space({"k 1": (0, 1)}, beta=(0, 2))`. The varying names, in
-    order, are the columns of every table of points; two spaces are equal if those, their ranges and the fixed values
-    are.
+    Names that are not identifiers are given in a mapping: `Space({"k 1": (0, 1)}, beta=(0, 2))`. The varying names, in
+    order, are the columns of every table of points. Two spaces are equal if these names, their ranges and the fixed
+    values are equal.
 
     >>> space = Space(beta=(0.005, 0.3), gamma=Range(0.005, 0.2, scale="log"), k=0.05)
     >>> space.names, dict(space.fixed), space.dimension
@@ -146,12 +146,12 @@ class Space:
         return Points(self.from_unit(2 * generator.random((count, len(self))) - 1), self, "uniform")
 
     def sobol(self, n: int, *, seed: Seed) -> Points:
-        """The first `n` points of a scrambled Sobol sequence: more even than chance, most so for a power of 2."""
+        """The first `n` points of a scrambled Sobol sequence: more even than random points; best for powers of 2."""
         cube = sobol_cube(len(self), *_drawn(n, seed, "sobol"))
         return Points(self.from_unit(2 * cube - 1), self, "sobol")
 
     def latin(self, n: int, *, seed: Seed) -> Points:
-        """A Latin hypercube: cut any axis into `n` equal parts of its scale, and each part holds one point."""
+        """A Latin hypercube: if any axis is cut into `n` equal parts of its scale, each part contains one point."""
         cube = latin_cube(len(self), *_drawn(n, seed, "latin"))
         return Points(self.from_unit(2 * cube - 1), self, "latin")
 
@@ -171,7 +171,7 @@ class Space:
         return Points(np.reshape(np.meshgrid(*axes, indexing="ij"), shape).T, self, "grid")
 
     def points(self, given: object, *, extrapolate: bool = False) -> Points:
-        """Points from values of one's own, checked: every name there, every value finite and in its range.
+        """Points from your own values, checked: all names are present, and every value is finite and in its range.
 
         `given` is a mapping from names to numbers or columns (numbers are repeated), an (n, dimension) array, a list of
         mappings, a data frame, or Points. `extrapolate=True` lets values lie outside their ranges.
@@ -195,15 +195,15 @@ class Space:
         return points
 
     def to_unit(self, theta: npt.ArrayLike, *, scale: Scale | None = None) -> FloatArray:
-        """An (n, dimension) table with every range sent to [-1, 1] on its own scale, or all of them on `scale`."""
+        """An (n, dimension) table with every range mapped to [-1, 1] on its own scale, or all of them on `scale`."""
         return self._per_axis(Range.to_unit, theta, scale)
 
     def from_unit(self, unit: npt.ArrayLike, *, scale: Scale | None = None) -> FloatArray:
-        """The table that `to_unit` sends to `unit`; ends are met exactly and never left."""
+        """The inverse of `to_unit`; the ends of ranges are exact and never exceeded."""
         return self._per_axis(Range.from_unit, unit, scale)
 
     def contains(self, theta: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """For every row of an (n, dimension) table, whether it lies in the box, whose faces belong to it."""
+        """For every row of an (n, dimension) table, whether it lies in the box, including its faces."""
         table = _table(theta, self.names)
         low = np.array([allowed.low for allowed in self.ranges.values()])
         high = np.array([allowed.high for allowed in self.ranges.values()])
@@ -255,8 +255,8 @@ class Points:
     """Rows of parameter values in a Space, and the design that chose them.
 
     `theta` is a read-only (n, dimension) table with the columns `space.names`. `points[i]` is one point as a dict of
-    all parameters, the fixed ones too. A slice keeps the design, for it is chosen without looking at the values; a mask
-    or a list of indices may have been chosen by looking, so its design is "given".
+    all parameters, including the fixed ones. A slice keeps the design, because it is chosen without looking at the
+    values. A mask or a list of indices may depend on the values, so its design is "given".
 
     >>> points = Space(beta=(0, 1), k=2).uniform(500, seed=1)
     >>> points.iid, points[:100].iid, points[points.theta[:, 0] > 0.5].iid
@@ -280,7 +280,7 @@ class Points:
         return self.design == "uniform"
 
     def frame(self) -> DataFrame:
-        """A pandas DataFrame with a column for every parameter, the fixed ones too."""
+        """A pandas DataFrame with a column for every parameter, including the fixed ones."""
         columns, count = _columns(self, self.space)
         return data_frame(columns, list(dict(self.space.parameters)), count)
 

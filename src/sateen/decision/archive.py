@@ -1,6 +1,6 @@
 """Certificates in files: the predictor, the question as text, the drawn points, every count, or the cells.
 
-A model in a file is text of a stranger: it is parsed, and never run as Python. A black box is known by its name alone.
+A model in a file is untrusted text: it is parsed, and never run as Python. A black box is known by its name alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The best point that `optimise` ends with, and what was asked of it."""
+"""The result of `optimise`, and the request for it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ConstraintResult:
 class BestPoint:
     """The parameters `theta` for which a property is most probable, or least, as `optimise` found them.
 
-    `value` is the frequency among fresh runs there, and [`lower`, `upper`] the interval of the first of `claims`. The
-    others are about the regret and the constraints; all of them hold together with the confidence that was asked for.
-    `regret` is how much better other parameters may be, or None where nothing is claimed of it; `reason` says why the
-    search ended and why something is not claimed. `runs` are all runs, those of the search too.
+    `value` is the frequency among fresh runs at this point, and [`lower`, `upper`] is the interval of the first of
+    `claims`. The other claims are about the regret and the constraints. All claims hold together with the requested
+    confidence. `regret` is how much better other parameters may be, or None if nothing is claimed about it. `reason`
+    says why the search ended, and why a claim is missing. `runs` counts all runs, including those of the search.
     """
 
     theta: dict[str, float]
@@ -65,7 +65,7 @@ class BestPoint:
 
     @property
     def holds(self) -> bool:
-        """Whether the regret is claimed, and every constraint holds."""
+        """Whether a bound on the regret is claimed and every constraint holds."""
         return self.regret is not None and all(each.holds for each in self.constraints.values())
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class BestPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What is asked of a best point, and how its runs are made."""
+    """The requirements for a best point, and how its runs are made."""
 
     question: Question
     strategy: OptimumStrategy

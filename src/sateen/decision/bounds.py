@@ -33,8 +33,8 @@ _SHOWN_ROWS: Final = 8
 class BoundMap:
     """A space cut into cells, with a lower and an upper bound of f in each that hold for every θ of the cell.
 
-    `low` and `high` are the cells' ends, a row for each. `width` is the difference between the bounds that was asked
-    for; `reached` says whether every cell has it, and `reason` why the search ended.
+    `low` and `high` have the ends of the cells, one row for each cell. `width` is the requested difference between the
+    bounds; `reached` says whether every cell meets it, and `reason` why the search ended.
     """
 
     space: Space
@@ -52,7 +52,7 @@ class BoundMap:
             read_only(getattr(self, name))
 
     def at(self, points: object) -> tuple[FloatArray, FloatArray]:
-        """The bounds at points, a dict, an array or a data frame; where cells meet, the narrower of theirs."""
+        """The bounds at points, given as a dict, an array or a data frame; where cells meet, the narrower bounds."""
         theta = self.space.points(points).theta
         lower, upper = np.zeros(len(theta)), np.ones(len(theta))
         for low, high, least, most in zip(self.low, self.high, self.lower, self.upper, strict=True):
@@ -72,12 +72,12 @@ class BoundMap:
 
     @property
     def supremum(self) -> tuple[float, float]:
-        """Between which numbers the largest value of f lies."""
+        """Two numbers between which the largest value of f lies."""
         return float(self.lower.max()), float(self.upper.max())
 
     @property
     def infimum(self) -> tuple[float, float]:
-        """Between which numbers the least value of f lies."""
+        """Two numbers between which the smallest value of f lies."""
         return float(self.lower.min()), float(self.upper.min())
 
     @property
@@ -123,9 +123,9 @@ def bounds(
     """Lower and upper bounds of f over a whole space, which hold at every θ: computed, not sampled.
 
     The space is cut into cells, those with the widest bounds first, until no cell's bounds are more than `width` apart.
-    `seconds`, and `cells`, the number of bounds computed, end that early; the map is then as sure, only wider in
-    places. The model needs a finite chain, and parameters may vary in rates only; an ExactError says what else is
-    refused. Without a limit, 100,000 bounds are computed at most.
+    `seconds` limits the time, and `cells` the number of bounds that are computed. The bounds found by then still hold;
+    they are only wider in places. The model needs a finite chain, and varying parameters may occur in rates only; an
+    ExactError names what is refused. By default, at most 100,000 bounds are computed.
 
     >>> queue = Model.parse('''
     ...     species X = 0

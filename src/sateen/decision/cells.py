@@ -1,8 +1,8 @@
 """Where f is above or below a threshold, for every θ: cells of the space with bounds that decide them.
 
-Cells are halved, the largest first. A guess of f at the centre says which bound to compute, and whether it is worth it:
-a bound over a cell is off by about slope times the cell's half-width in log rates, and the slope is measured at every
-try and passed on to the halves. What is decided is proved by its bound alone; guesses only save work.
+Cells are halved, the largest first. A guess of f at the centre says which bound to compute, and whether it pays: a
+bound over a cell is off by about slope times the cell's half-width in log rates, and the slope is measured at every try
+and passed on to the halves. What is decided is proved by its bound alone; guesses only save work.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ _DIGITS: Final = 100_000  # parts of 1 to which the level of a claim is rounded 
 class Certificate:
     """A claim about a region, with all that is needed to check it; `st.certify` makes it.
 
-    `claim` says what was reached; it is valid whether or not the claim `holds` as far as was asked: for by="fresh" a
-    wrong share of at most `wrong`, for by="cells" as much of the space as was asked for, or the whole box. `volume` is
-    the share of the space that is certified. `seed` fed the forecast only. `evidence` has the points, counts and seeds
-    of the runs, or the cells with their bounds.
+    `claim` says what was shown, and is valid in any case. `holds` says whether that is as much as was requested: for
+    by="fresh", a wrong share of at most `wrong`; for by="cells", the requested share of the space, or the whole box.
+    `volume` is the share of the space that is certified. `seed` was used for the forecast only. `evidence` has the
+    points, counts and seeds of the runs, or the cells with their bounds.
     """
 
     by: Literal["fresh", "cells"]
@@ -57,7 +57,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether as much was reached as was asked for."""
+        """Whether as much was shown as was requested."""
         if isinstance(self.evidence, FreshTest):
             return self.evidence.bound <= self.wrong
         if self.evidence.frozen.box is not None or self.undecided is None:
@@ -66,12 +66,12 @@ class Certificate:
 
     @property
     def runs(self) -> int:
-        """All runs that were spent; none where bounds were computed."""
+        """The number of all runs; 0 if bounds were computed instead."""
         return 0 if isinstance(self.evidence, CellTest) else self.evidence.outcome.runs
 
     @property
     def tolerance(self) -> float:
-        """By how much the claim gives way at the threshold."""
+        """By how much the threshold of the claim is relaxed."""
         return self.evidence.frozen.tolerance
 
     @property
@@ -92,13 +92,13 @@ class Certificate:
         *,
         choice: int | None = None,
     ) -> CheckResult:
-        """Recompute every number of the certificate, and make a part of its runs again.
+        """Recompute every number of the certificate, and repeat some of its runs.
 
-        `replay` is how many counts, each of one point at one look, are made again, or `all` of them; which ones follows
-        from `choice`, a number that the checker thinks up. Without it the choice follows from the certificate itself,
-        which finds accidents, but a forger can know it. `seed` repeats the whole test with fresh points and runs of the
-        checker's own. Of cells, every bound and the cover are recomputed always. Where the model is a Python function
-        that the file does not hold, no run is made again, and the result says so.
+        `replay` is the number of counts, each of one point at one look, that are simulated again; `all` repeats all of
+        them. `choice`, a number that you choose, selects the counts. Without it, the selection follows from the
+        certificate itself: this finds accidental errors, but a forger can predict it. `seed` repeats the whole test
+        with fresh points and runs of your own. For cells, every bound and the cover are always recomputed. If the model
+        is a Python function, which the file does not contain, no run is repeated, and the result says so.
         """
         progress = watcher(progress)
         options = {"replay": replay, "all": all, "seed": seed, "progress": progress, "choice": choice}
@@ -141,8 +141,8 @@ class Certificate:
 class CheckResult:
     """What a check found: whether all that was recomputed agrees, in `lines` what that was, in `faults` what does not.
 
-    `chance_of_missing_an_altered_count` is the share of the counts that were not made again: with this probability
-    a single altered count would have gone unnoticed by the replay alone; None where there are no counts. `repeated` is
+    `chance_of_missing_an_altered_count` is the share of the counts that were not repeated: with this probability a
+    single altered count would have gone unnoticed by the replay alone; None where there are no counts. `repeated` is
     the claim that the checker's own test came to, if one was asked for.
     """
 
@@ -153,7 +153,7 @@ class CheckResult:
     repeated: Claim | None = None
 
     def __str__(self) -> str:
-        verdict = "The certificate is what it says." if self.holds else "The certificate is NOT what it says."
+        verdict = "The certificate is valid." if self.holds else "The certificate is NOT valid."
         return "\n".join([verdict, *(f"- wrong: {fault}" for fault in self.faults), *(f"- {x}" for x in self.lines)])
 
 

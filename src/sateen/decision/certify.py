@@ -56,26 +56,27 @@ def certify(
     max_time: float = math.inf,
     max_population: int | None = None,
 ) -> Certificate:
-    """A certificate that the side asked for of `regions` is right: on all but a share of it, or everywhere.
+    """A certificate that the requested side of `regions` is right: on all but a share of it, or everywhere.
 
-    **by="fresh"**, for any model or black box. The region is frozen: by a margin z where a posterior decides, as it is
-    where a guarantee does, or as a `box`. Points are drawn from it uniformly, and fresh runs test each. The claim: with
-    probability `confidence`, all but a share of the region is right. The certificate states the share that was reached,
-    and `holds` if it is at most `wrong`. It says nothing about one single θ. z and the size of the test are those of
-    `plan_certificate`; at most `budget` runs are spent.
+    **by="fresh"**, for any model or black box. The region is fixed first: with a margin z for a posterior, unchanged
+    for a guarantee, or as a `box`. Points are drawn from it uniformly, and fresh runs test each of them. The claim:
+    with probability `confidence`, all but a share of the region is right. The certificate states the share that was
+    shown, and `holds` if it is at most `wrong`. It says nothing about one single θ. z and the size of the test are
+    those of `plan_certificate`. At most `budget` runs are made.
 
     The draw has no free seed, so that nobody can draw until it passes: its seed is a hash of the region, the question
     and the `attempt`. Attempt k on one region may err with probability δ/(k(k+1)), where δ = 1 - confidence, so all
     attempts together err with probability δ at most. `seed` feeds only the forecast of the plan. If you try several
     regions, seeds or plans and show the best, you have made that many attempts: say so with `attempt`.
 
-    **by="cells"**, for finite chains: every θ of the certified cells is right, by rigorous bounds, until at most the
-    share `undecided` of the space (0.05) is left, or `seconds` or `cells` are used up. A `box` must be filled whole.
-    `monotone={"k1": "+", "k2": "-"}` declares that f does not fall in k1 and does not rise in k2, which the claim then
-    names as its assumption. With it, a model that cells cannot serve, or a black box, is tested at corners.
+    **by="cells"**, for finite chains: rigorous bounds show that every θ of the certified cells is right. It ends when
+    at most the share `undecided` of the space (0.05) is left, or when `seconds` or `cells` are used up. A `box` must be
+    filled completely. `monotone={"k1": "+", "k2": "-"}` declares that f does not fall in k1 and does not rise in k2,
+    which the claim then names as its assumption. With it, corners are tested instead if the model is a black box or
+    cannot be bounded by cells.
 
     `tolerance` η weakens the claim to f >= p - η, or f <= p + η, which saves most of the runs near the boundary.
-    Undecided runs count against the claim. A posterior that has seen the runs, or was trained on another question, is
+    Undecided runs count against the claim. A posterior that was trained on these runs, or on another question, is
     refused. With a `store`, the runs are kept as they are made, and a test that was stopped resumes.
 
     >>> import numpy as np, sateen as st
@@ -154,11 +155,11 @@ def plan_certificate(
     attempt: int = 1,
     budget: int | None = None,
 ) -> CertificatePlan:
-    """What `certify` with the same arguments would do and cost, if the posterior is right; it spends nothing.
+    """What `certify` with the same arguments would do and cost if the posterior is right; it makes no runs.
 
-    The margin z of the region, the number of points, the level and the cap of the test at each are chosen for the
-    least expected runs, among tests that pass with a chance of 90 % and keep 90 % of the region. A `budget` that is
-    too small is refused, with the least that would suffice.
+    It chooses the margin z of the region, the number of points, and the level and the cap of the test at each point.
+    Among tests that pass with probability 90 % and keep 90 % of the region, it takes the one with the fewest expected
+    runs. A `budget` that is too small is refused, and the error says how much would suffice.
     """
     check_request(regions, wrong, confidence, seed, attempt, budget)
     error = attempt_error(confidence, attempt)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _POINTS: Final = 64
 _RUNS: Final = 8  # of a model at each point; a black box is run once there
 _RIDGE: Final = 1e-3
-_MOST_RATIO: Final = 100.0  # of two costs: what is hardly known shall not decide everything
+_MOST_RATIO: Final = 100.0  # of two costs: so that what is hardly known does not decide everything
 
 
 def costs_of(question: Question, seed: int, notes: Notes) -> Costs:

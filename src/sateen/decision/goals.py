@@ -108,9 +108,9 @@ class Error:
 class Optimum:
     """Know where f is largest, or smallest with `minimise`: the expected regret of the best point is at most `regret`.
 
-    With `within`, f is averaged over a box of tolerances around a point, for a design that is robust: a half-width for
-    each parameter that is not exactly as designed. It is absolute for a range on a linear scale; on a log scale 0.1
-    means a factor of 1.1 either way. With `worst`, the least value in the box counts instead of the mean.
+    For a robust design, `within` gives tolerances: f is averaged over a box around the point, with a half-width for
+    each parameter that may deviate. The half-width is absolute on a linear scale; on a log scale, 0.1 means a factor of
+    1.1 either way. With `worst`, the smallest value in the box counts instead of the mean.
 
     >>> print(Optimum(regret=0.003))
     expected regret of the best point at most 0.003

@@ -28,7 +28,7 @@ from sateen.sampling.source import Function
 __all__ = ["BestPoint", "ConstraintResult", "optimise"]
 
 _SEARCHED: Final = 0.3  # of the gap is the expected regret at which the search ends
-_ROOM: Final = 0.4, 0.2  # of the gap, and of a limit's distance to 0 and 1: how far inside the best point shall be
+_ROOM: Final = 0.4, 0.2  # of the gap, and of a limit's distance to 0 and 1: how far inside the best point must be
 _USUAL_SEARCH: Final = 5_000
 _SEARCH_SHARES: Final = 0.25, 0.5  # of the budget is for the search, at least and at most
 _FEWEST: Final = 4  # runs at a fresh design, at least
@@ -60,28 +60,28 @@ def optimise(
     progress: Progress | None = USUAL,
     **caps: Unpack[Caps],
 ) -> BestPoint:
-    """Find the θ for which the formula is most probable, by at most `budget` runs, and claim what fresh runs show.
+    """Find the θ for which the formula is most probable with at most `budget` runs, and claim what fresh runs show.
 
-    A search (the goal `Optimum`) spends at most half of the budget, and ends at an expected regret of 0.3 `gap`. What
-    is claimed of its best point rests on fresh runs alone, which the search has not seen:
+    A search (with the goal `Optimum`) spends at most half of the budget, and ends at an expected regret of 0.3 `gap`.
+    The claims about its best point rest only on fresh runs that the search has not used:
 
     - the value there, with an interval whose half-width is about 0.4 `gap`;
     - the regret: elsewhere the probability is at most `gap` larger, for all but a share `wrong` of the space, by tests
-      at fresh θ; with `by="cells"`, how much larger it is anywhere, for sure, by rigorous bounds;
-    - of each constraint, a one-sided bound.
+      at fresh θ; with `by="cells"`, rigorous bounds on how much larger it is anywhere;
+    - for each constraint, a one-sided bound.
 
-    The error 1 - `confidence` is split evenly over the claims, so that all hold together. Nothing is claimed of the
-    regret where the budget does not suffice, or the tests do not show it; `reason` says so.
+    The error 1 - `confidence` is split evenly over the claims, so that all hold together. If the budget does not
+    suffice, or the tests do not show it, nothing is claimed about the regret, and `reason` says so.
 
-    Several properties are a dict of formulas, all decided on the same runs. `subject_to={"toxic": ("<=", 0.05)}`
-    constrains some; the one that is left is optimised, or the `objective`. With `within`, the best point allows for
-    tolerances: half-widths as for `Optimum`, and the mean over the box counts, for the constraints too. Designs whose
-    box leaves the space are not considered. With `worst` the least value in the box counts (the largest, with
-    `minimise`): `lower` is then claimed for all but a share `wrong` of the box, and `upper` bounds f at the point of
-    the box that the posterior believes the worst. The regret is then how far the least value of other designs may be
-    above `lower`: at most 2 `gap`.
+    For several properties, give a dict of formulas, all of which are decided on the same runs. `subject_to={"toxic":
+    ("<=", 0.05)}` constrains some of them. The remaining one is optimised, or the one named by `objective`. With
+    `within`, the best point allows for tolerances: half-widths as for `Optimum`. The mean over the box then counts, for
+    the constraints too. Designs whose box leaves the space are not considered. With `worst`, the smallest value in the
+    box counts (the largest, with `minimise`). Then `lower` is claimed for all but a share `wrong` of the box, and
+    `upper` bounds f at the point of the box that is worst according to the posterior. The regret is then how far the
+    smallest value of other designs may be above `lower`: at most 2 `gap`.
 
-    With a `store`, a search that was stopped resumes when the same is run again, with the same result.
+    With a `store`, a search that was stopped resumes when the same call is made again, and gives the same result.
 
     >>> chain = Model.parse("species A = 1, B = 0\\nA -> B @ mass_action(k)\\nB -> 0 @ mass_action(k)")
     >>> best = optimise(chain, "G[1, 1] B == 1", Space(k=(0.1, 4)), budget=100_000, gap=0.1, wrong=0.1, seed=1)

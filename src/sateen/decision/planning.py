@@ -49,7 +49,7 @@ class CertificatePlan:
     `margin` z freezes the region, None where a guarantee or a box does; `volume` is its share of the space. `points`
     are drawn in it, each tested at the level `alpha` with at most `cap` runs, and the test passes with at most `flags`
     of them flagged. `error` is the share of 1 - confidence that the attempt may use. `runs` are expected and `chance`
-    is the chance to pass, if the posterior is right; `seconds` is None where nobody knows how long a run takes.
+    is the chance to pass, if the posterior is right; `seconds` is None if it is not known how long a run takes.
     """
 
     margin: float | None
@@ -117,7 +117,7 @@ def forecast(
             argument="budget",
             remedy=f"the smallest that would suffice is about {least:,}; or allow a larger {{wrong}} or {{tolerance}}",
         )
-    # Runs by chance: what it costs until it passes, if a failed test is made again.
+    # Runs by chance: what it costs until it passes, if a failed test is repeated.
     plan, _ = min(within, key=lambda each: each[0].runs / each[0].chance)
     seconds = None if math.isnan(per_run) else plan.runs * per_run
     return replace(plan, seconds=seconds, budget=budget)

@@ -1,8 +1,8 @@
 """What a check of a certificate recomputes: every number, and a part of the runs.
 
 A count of a point at a look is fixed by the seed of the look, the index of the point and the number of runs, so each
-can be made again on its own. Nothing that a file says is believed: seeds, points, bets, looks, flags, the bound, the
-volume and the sentence of the claim are all derived again from the predictor and the question.
+can be simulated again by itself. Nothing that a file says is believed: seeds, points, bets, looks, flags, the bound,
+the volume and the sentence of the claim are all derived again from the predictor and the question.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def check(
         book.attempt("the looks", lambda: _looks(book, evidence))
         missed = 1.0
         if book.faults:
-            book.lines.append("no run was made again, because the numbers do not agree without")
+            book.lines.append("no run was repeated, because the other numbers disagree already")
         elif certificate.model is None:
             name = certificate.asked.model
-            book.lines.append(f"no run was made again: the {name} is a Python function, which no file holds")
+            book.lines.append(f"no run was repeated: the {name} is a Python function, which a file cannot contain")
         else:
             missed = _replay(book, certificate, evidence, replay, all, choice, progress)
     if known:
@@ -241,14 +241,14 @@ def _replay(
         try:
             seen = look(number, runs)
         except SateenError as error:
-            book.faults.append(f"the runs of look {number + 1} cannot be made again: {error}")
+            book.faults.append(f"the runs of look {number + 1} cannot be repeated: {error}")
             return 1.0
         differ = (seen.satisfied != told.satisfied) | (seen.undecided != told.undecided)
         wrong += int(np.count_nonzero(differ[rows]))
     missed = 1.0 - count / len(entries)
     share = f"an altered count would have been found with probability {percent(round(1.0 - missed, 4))}"
-    right = f"{count:,} of {len(entries):,} counts were made again and are as stated ({share}{whose if missed else ''})"
-    book.agree(not wrong, right, f"{wrong:,} of {count:,} counts that were made again are not as stated")
+    right = f"{count:,} of {len(entries):,} counts were repeated and are as stated ({share}{whose if missed else ''})"
+    book.agree(not wrong, right, f"{wrong:,} of {count:,} repeated counts are not as stated")
     return missed
 
 

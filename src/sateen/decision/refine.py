@@ -1,4 +1,4 @@
-"""`refine`: runs where they teach most about a goal, round by round, until it is reached or the budget is spent."""
+"""`refine`: runs where they are most informative about a goal, until it is reached or the budget is spent."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Refinement:
-    """What `refine` ends with: all observations, the posterior of them, what each round brought, and why it ended.
+    """The result of `refine`: all observations, the posterior learned from them, the figures of each round, and why it
+    ended.
 
-    The points were chosen by what was seen, so their design is "active", and `calibrate` refuses them.
+    The points were chosen by earlier results, so their design is "active", and `calibrate` refuses them.
     """
 
     goal: Goal
@@ -128,16 +129,17 @@ def refine(
     progress: Progress | None = USUAL,
     **caps: Unpack[Caps],
 ) -> Refinement:
-    """Observe where it teaches most about the goal, in rounds, until it is reached or `budget` runs are made.
+    """Run the model where runs are most informative about the goal, in rounds, until it is reached or `budget` runs are
+    made.
 
-    It begins with a design that fills the space, of `start` = (points, runs), or with observations of the same question
-    that are there already, whose runs do not count. Each round fits the `learner`, by default SVIGP, asks how far the
-    goal is, and chooses points and numbers of runs: for Gaussian processes by their joint covariance, for others by
-    their draws.
+    `start` = (points, runs) is the first design, which fills the space; or `start` has existing observations of the
+    same question, whose runs do not count. Each round fits the `learner`, by default SVIGP, computes how far the goal
+    is, and chooses points and numbers of runs. For Gaussian processes it uses their joint covariance, for other
+    learners their draws.
 
-    With `cost="time"` a round prefers points where runs are cheap: events are counted for a model, seconds measured for
-    a black box. By default every run costs the same. With a `store`, a search that was stopped at any moment resumes
-    when the same is run again, to the same result. The other options are those of `observe`.
+    With `cost="time"`, a round prefers points where runs are cheap: it counts events for a model, and measures seconds
+    for a black box. By default every run costs the same. With a `store`, a search that was stopped at any moment
+    resumes when the same call is made again, and gives the same result. The other options are those of `observe`.
 
     >>> from sateen.model.model import Model
     >>> decay = Model.parse("species A = 10\\nA -> 0 @ mass_action(k)")

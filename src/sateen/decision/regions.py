@@ -52,9 +52,9 @@ def decide(
 ) -> Regions:
     """Where f is above a threshold and where below, by the bands of a posterior or of a guarantee.
 
-    Ask with `above=0.1` for the θ with f(θ) ≥ 0.1, or with `below=0.1` for those with f(θ) ≤ 0.1. Both sides are shown
-    either way; the one asked for is the one that `box`, `certify` and the claim's words are about. `level` is that of
-    the bands of a posterior, 0.95 by default. The bands of a guarantee have the level of its calibration.
+    Ask with `above=0.1` for the θ with f(θ) ≥ 0.1, or with `below=0.1` for those with f(θ) ≤ 0.1. The regions show both
+    sides either way; `box`, `certify` and the claim are about the requested side. `level` is the level of a posterior's
+    bands, by default 0.95. The bands of a guarantee have the level of its calibration.
 
     The volumes are shares of the space under its uniform measure, estimated at `points` points.
 
@@ -88,8 +88,9 @@ def decide(
 class Regions:
     """Where f is `above` a threshold, `below` it and `undecided`: three volumes, which sum to 1.
 
-    `errors` are their standard errors, by the same names. `side` is the side that was asked for, and `statement` what
-    is believed, or claimed, of its points. A point is undecided if its band at the level contains the threshold.
+    `errors` are the standard errors of the volumes, by the same names. `side` is the requested side, and `statement`
+    says what is believed, or claimed, about its points. A point is undecided if its band at the level contains the
+    threshold.
     """
 
     predictor: FullPosterior | Guarantee
@@ -106,22 +107,22 @@ class Regions:
 
     @property
     def space(self) -> Space:
-        """The parameters that are decided."""
+        """The space that is divided."""
         return self.predictor.space
 
     @property
     def posterior(self) -> FullPosterior:
-        """The posterior itself, or that of the guarantee."""
+        """The posterior that decides, or that of the guarantee."""
         return complete(self.predictor.posterior) if isinstance(self.predictor, Guarantee) else self.predictor
 
     @property
     def statement(self) -> str:
-        """What is said of the side that was asked for, such as "the probability is at least 0.1"."""
+        """What is said about the requested side, such as "the probability is at least 0.1"."""
         return f"the probability is at {'least' if self.side == 'above' else 'most'} {number_text(self.threshold)}"
 
     @property
     def volume(self) -> float:
-        """The volume of the side that was asked for."""
+        """The volume of the requested side."""
         return self.above if self.side == "above" else self.below
 
     def of(self, points: object) -> Words:
@@ -133,7 +134,7 @@ class Regions:
         return _bands(self.predictor, points, self.level)
 
     def decided(self, points: object, *, z: float | None = None) -> BoolArray:
-        """Whether each of the points is on the side that was asked for.
+        """Whether each of the points is on the requested side.
 
         By default its band at the level must be on that side. With `z`, which only a posterior takes, the latent
         g = Φ⁻¹(f) must be on that side of Φ⁻¹(p) by more than z standard deviations.
@@ -153,10 +154,10 @@ class Regions:
         return np.asarray(sign * (mean - float(ndtri(self.threshold))) > margin * std)
 
     def box(self, *, seed: int | None = None) -> Space:
-        """The largest box found in which every point looked at is on the side that was asked for.
+        """The largest box found in which every point that was tried is on the requested side.
 
-        Its faces are pulled in, so that it can be certified. An InputError where no point is on that side. `seed` is
-        by default that of the regions; the same one gives the same box.
+        Its faces are moved inward a little, so that it can be certified. If no point is on that side, it raises an
+        InputError. `seed` is by default that of the regions; the same seed gives the same box.
         """
         from sateen.decision.boxes import largest_box
 
@@ -165,9 +166,9 @@ class Regions:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what fixes the regions: the predictor, the threshold, the side and the level; of no clock.
+        """SHA-256 of what determines the regions: the predictor, the threshold, the side and the level; no times.
 
-        For a posterior that no file can hold, its predictions at fixed points stand for it.
+        A posterior that cannot be saved is represented by its predictions at fixed points.
         """
         words, arrays = _predictor_parts(self.predictor)
         asked = [_FINGERPRINTED, self.threshold, self.side, self.level]
@@ -176,9 +177,10 @@ class Regions:
     def plot(
         self, ax: object = None, *, observations: Observations | None = None, at: Mapping[str, float] | None = None
     ) -> Axes:
-        """Draw the sides: stretches over one parameter, a map over two, pairwise slices through `at` over more.
+        """Draw the sides: intervals over one parameter, a map over two, pairwise slices through `at` over more.
 
-        `at` is by default the middle of the space. `observations` are drawn as dots whose size shows the runs.
+        `at` is by default the middle of the space. `observations` are drawn as dots whose size shows the number of
+        runs.
         """
         return call_provider("plot regions", self, ax=ax, observations=observations, at=at)
 

@@ -340,7 +340,7 @@ def joined(before: Observations, more: Observations) -> Observations:
 
 
 def _code(learner: Learner) -> str:
-    """The text of a learner of one's own, so that decisions by an earlier one are not taken for its own."""
+    """The source of a user's own learner, so that decisions by an earlier version are not mistaken for its own."""
     if type(learner).__module__.startswith("sateen."):
         return ""
     with suppress(OSError, TypeError):

@@ -58,11 +58,11 @@ _INDICES: Final = ("first", "total")
 def sensitivity(
     posterior: Posterior, *, seed: int, level: float = 0.95, points: int = 4096, draws: int = 64
 ) -> Sensitivity:
-    """Which parameters matter, and how surely: first-order and total Sobol indices, and elasticities, with intervals.
+    """Which parameters matter: first-order and total Sobol indices, and elasticities, with intervals.
 
-    `points` are those of each of the designs A and B, `draws` the functions drawn from the posterior; together they
-    take about (2.5 d + 2) · points · draws values of f for d parameters. Parameters that cannot affect the verdict have
-    0.
+    `points` is the size of each of the designs A and B, and `draws` the number of functions drawn from the posterior.
+    For d parameters, this takes about (2.5 d + 2) · points · draws values of f. Parameters that cannot affect the
+    verdict have index 0.
 
     >>> import sateen as st
     >>> space = st.Space(a=(1.0, 2.0), b=(1.0, 2.0))
@@ -114,7 +114,7 @@ def sensitivity(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sensitivity:
-    """Which parameters matter: by name, the mean over the draws of each number, and the ends of its interval.
+    """Which parameters matter: for each name, the mean of each index over the draws, and the ends of its interval.
 
     - `first`: the share of the variance of f over the space that a parameter explains alone.
     - `total`: the share that it takes part in, alone or together with others.

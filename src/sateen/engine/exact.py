@@ -52,22 +52,22 @@ def exact(
 ) -> FloatArray:
     """P(formula | θ) at every point, to ten decimals; of a Reward, its expectation at every point.
 
-    `points` are Points, a sequence of mappings θ, or one mapping, which is one point: the result is always an array of
-    one probability a point. `progress` is advanced by each.
+    `points` are Points, a sequence of mappings θ, or a single mapping. The result is always an array with one
+    probability for each point. `progress` advances with each point.
 
     The formula is a boolean combination of F, G and U over conditions on the present state, with any windows, and of
-    such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused by name, and so
-    are models that reach more than `max_states` states before the formula is decided, and events that wait for a time
-    that depends on the state.
+    such conditions at time 0; it may be read up to an `end`. Nested operators and delays are refused with an error that
+    names them. So are models that reach more than `max_states` states before the formula is decided, and events that
+    wait for a time that depends on the state.
 
-    The absolute error is at most 1e-10. Half of it is for the spans of time between bounds of windows: what is cut off
-    Poisson weights, states too improbable to follow, stopping at a steady state. Half is for unbounded operators.
-    Rounding comes on top: a span takes about n = (fastest rate out of a state) * (length of the span) steps, each of
-    which adds some 1e-16 of the probability at worst; in practice roundings cancel, and the sum is about 1e-16 sqrt(n).
+    The absolute error is at most 1e-10. Half of it is for the time spans between the bounds of windows: truncated
+    Poisson weights, states too improbable to follow, and stopping at a steady state. The other half is for unbounded
+    operators. Rounding adds to this: a span takes about n = (fastest rate out of a state) * (length of the span) steps,
+    each of which adds about 1e-16 of the probability at worst; roundings cancel in practice, to about 1e-16 sqrt(n).
 
-    A reward accumulated up to a time, or at a time, is off by at most 1e-10 of the largest rate of earning (times that
-    time). One without a time is off by at most 1e-10 of the largest expectation from any state, and is infinite where
-    what it waits for does not happen with probability 1.
+    A reward accumulated up to a time, or at a time, has an error of at most 1e-10 of the largest rate of earning (times
+    that time). One without a time has an error of at most 1e-10 of the largest expectation from any state. It is
+    infinite if its goal is not reached with probability 1.
 
     >>> from sateen.logic.parser import stl
     >>> queue = Model.parse('''

@@ -203,9 +203,9 @@ def replay(
     max_events: int = 1_000_000,
     progress: Progress | None = USUAL,
 ) -> Path:
-    """Exactly the path that `observe` saw as this run of this point, on [0, until]; `until` may be infinite.
+    """Exactly the path that `observe` counted as this run at this point, on [0, until]; `until` may be infinite.
 
-    It ends earlier after `max_events` jumps. A run that failed fails again.
+    It ends early after `max_events` jumps. A run that failed fails again.
     """
     progress = watcher(progress)
     check_model(model)

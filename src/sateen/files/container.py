@@ -1,6 +1,6 @@
 """The one container for what sateen saves: arrays and words in the safetensors format, which many programs read.
 
-The arrays are its tensors. The words stand in its `__metadata__`: the kind of thing that is kept and the number of its
+The arrays are its tensors. The text is in its `__metadata__`: the kind of thing that is kept and the number of its
 format, the sateen that wrote it, its content as JSON, and a SHA-256 checksum over all of these and the arrays. The
 header is written in one way only and read in no other, so the same content gives the same bytes, and not one byte can
 change unnoticed. Nothing in the file is ever run, and the file appears whole or not at all.

@@ -15,7 +15,7 @@ the mean error gen of a function drawn from q is bounded by its mean error emp o
     Maurer, Seeger  kl(emp ‖ gen) <= (KL[q‖π] + ln(2√n/δ)) / n                  with kl that of two coins
 
 The error at a point is |L̄ - f(θ)|, with L̄ the frequency there. The best λ depends on the data through KL, so Catoni's
-bound is taken for all λ of a geometric grid at once, each with its share of δ.
+bound is applied to all λ of a geometric grid at once, each with its share of δ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _METHODS: Final = ("betting", "catoni", "seeger")
 _SHARE_OF_DRAWS: Final = 0.1  # of what may go wrong, left to the finite number of draws from the posterior
 _OF_THE_MEAN: Final = "the posterior mean"
 _OF_A_DRAW: Final = "a function drawn from the posterior, and so of the posterior mean"
-_MOST_STAKED: Final = 0.99  # of the capital: a single value of 1 would ruin whoever stakes all of it
+_MOST_STAKED: Final = 0.99  # of the capital: a single value of 1 would lose a capital that is staked completely
 _HALVINGS: Final = 40  # of an interval no longer than 1: to 1e-12
 _DRAWS: Final = 1000  # functions drawn from the posterior
 _BLOCK: Final = 500  # rows at which they are drawn jointly
@@ -57,11 +57,11 @@ _STEP: Final = math.sqrt(2.0)  # from one λ of the grid to the next
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ErrorBound:
-    """What the mean error of a posterior over all θ is at most; `claim` says with which confidence, `float` the number.
+    """An upper bound on the mean error of a posterior over all θ; `claim` gives its confidence, and `float` the number.
 
-    The error at θ is |f(θ) - f̂(θ)|. `empirical` is its counterpart on the data, |frequency - f̂|, averaged: it holds the
-    noise of the frequencies too, on average, and so does `value`, which bounds both. `kl` is how far the posterior is
-    from its prior, in nats, where the bound rests on that; `points` is how many observations it rests on.
+    The error at θ is |f(θ) - f̂(θ)|. `empirical` is the mean of its counterpart on the data, |frequency - f̂|. It
+    includes the noise of the frequencies, and so does `value`, which bounds both. `kl` is the divergence of the
+    posterior from its prior, in nats, if the bound uses it. `points` is the number of observations it uses.
     """
 
     value: float
@@ -99,10 +99,10 @@ def bound_error(
     """An upper bound on the mean error of a posterior over parameters drawn uniformly from its space.
 
     - "betting" needs `held_out` observations, at independent points that the posterior has not seen, or the `truth` at
-      such points, as in `calibrate`. It is by far the tightest, and bounds the error of the posterior mean.
-    - "catoni" and "seeger" (PAC-Bayes) rest on the training observations themselves, which must then be at independent
-      points, and on a prior that has not seen them: see the `split` of a Gaussian process. They bound the mean error of
-      a function drawn from the posterior; `seed` is that of the draws with which it is computed.
+      such points, as in `calibrate`. It is by far the tightest bound, and is about the error of the posterior mean.
+    - "catoni" and "seeger" (PAC-Bayes) use the training observations themselves, which must be at independent points,
+      and a prior that does not depend on them: see the `split` of a Gaussian process. They bound the mean error of a
+      function drawn from the posterior; `seed` fixes the draws with which the bound is computed.
 
     All three compare f̂ with frequencies, whose noise only makes the bound larger: E|L̄ - f̂| >= |f - f̂|. None of them
     says anything about one single θ.
@@ -171,7 +171,7 @@ def _prior_and_data(posterior: FullPosterior, method: str) -> tuple[Observations
         raise InputError(f"no training observation is left that the prior has not seen, and {method} rests on those")
     check_independent(training, "the training")
     if not (math.isfinite(divergence) and divergence >= 0):
-        problem = f"the posterior says that it is {divergence} nats from its prior, of which no bound can be made"
+        problem = f"the posterior says that it is {divergence} nats from its prior, which gives no bound"
         raise InputError(problem)
     return training, divergence
 

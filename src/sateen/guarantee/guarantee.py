@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sateen.core.display import paragraph
+from sateen.core.display import paragraph, pictured
 from sateen.core.errors import InputError, SpaceError
 from sateen.core.observations import Observations
 from sateen.core.posterior import complete, training_of
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guarantee:
-    """A posterior with intervals that keep what their `claim` says, however wrong the posterior is.
+    """A posterior with intervals that keep their `claim`, however wrong the posterior is.
 
-    `calibrate` makes it. Mean and standard deviation are the posterior's; the level of the intervals was fixed at
-    calibration. Those about the probability that rest on runs contain the credible interval of the same level, and none
-    is ever a point.
-    `calibration` says how they were made; `weighted` is the threshold where a density weighs the scores.
+    `calibrate` makes it. Mean and standard deviation are those of the posterior. The level of the intervals was fixed
+    at calibration. If they are about the probability and come from runs, they contain the credible interval of the same
+    level. No interval is a single point. `calibration` says how they were made; `weighted` is the threshold if a
+    density weights the scores.
     """
 
     method: str
@@ -52,13 +52,13 @@ class Guarantee:
 
     @property
     def level(self) -> float:
-        """The share of θ for which the interval is right, as the claim says it."""
+        """The share of θ for which the interval is right, according to the claim."""
         return self.claim.level or 0.0
 
     def predict(self, points: object) -> Prediction:
         """The posterior's mean and deviation with the guaranteed interval, at points, a dict, an array or a data frame.
 
-        Points outside the space are refused: the claim says nothing there.
+        Points outside the space are refused, because the claim does not hold there.
         """
         where = self._points(points)
         believed = self.posterior.predict(where, level=self.level)
@@ -72,7 +72,7 @@ class Guarantee:
         return Prediction(where, mean, believed.std, *rounded_outward(lower, upper), self.level, self.claim)
 
     def save(self, file: File) -> None:
-        """Write one safe file, with the posterior in it, which `st.load` reads back."""
+        """Write one safe file that contains the posterior too; `st.load` reads it back."""
         call_provider("save guarantee", self, file)
 
     def plot(self, ax: object = None) -> Axes:
@@ -98,7 +98,8 @@ class Guarantee:
         return f"<Guarantee {self.method} of {complete(self.posterior).kind} over {self.space!r}: {promise}>"
 
     def _repr_html_(self) -> str:
-        return paragraph("\n".join([repr(self), f"{self.claim}.", str(self.calibration)]))
+        words = "\n".join([repr(self), f"{self.claim}.", str(self.calibration)])
+        return pictured(self.plot, words) if len(self.space) in (1, 2) else paragraph(words)
 
 
 @on_one_thread
@@ -118,29 +119,30 @@ def calibrate(
     allow_trivial: bool = False,
     seed: int | None = None,
 ) -> Guarantee:
-    """The posterior with intervals that are right for a share `level` of θ, however wrong the posterior is.
+    """Intervals that are right for a share `level` of θ, however wrong the posterior is.
 
-    `held_out` are observations at points drawn independently and uniformly from the space, with no point and no run of
-    the training. Or give the `truth` at such points: (points, values), where `st.exact` can compute it. Intervals are
-    then as narrow as the errors of the posterior allow; of the other arguments only `level`, `confidence`, `density`,
-    `allow_trivial` and `normaliser`, "posterior" or "constant", apply. The level is 0.9, or the plan's. With a
-    `confidence`, such as 0.95, the claim is PAC: that share of all calibrations keeps it, or more; with None it is
-    marginal, on average over calibrations. By default the lift is PAC with 0.95, or as planned; the others, and
-    everything with a density, are marginal.
+    `held_out` has observations at points drawn independently and uniformly from the space; it shares no point and no
+    run with the training. Or give the `truth` at such points: (points, values), if `st.exact` can compute it. Intervals
+    are then as narrow as the errors of the posterior allow. Of the other arguments, only `level`, `confidence`,
+    `density`, `allow_trivial` and `normaliser` ("posterior" or "constant") apply then. `level` is by default 0.9, or
+    that of the plan. With a `confidence`, such as 0.95, the claim is PAC: it holds for at least that share of all
+    calibrations. With None it is marginal: it holds on average over calibrations. By default the lift is PAC with 0.95,
+    or as planned; the other methods, and everything with a density, are marginal.
 
-    - `method="lift"`, about the probability f: the narrowest. The points may differ in their runs, if the numbers were
-      fixed before the runs were made. `rank` m, by default 1 or the `plan`'s, must be fixed before held_out is seen.
-      `normaliser` is "predictive", "posterior" or "constant"; by default the plan's, or the one that cross-validation
-      on the training finds narrowest, for which the recipe is fitted three times more, with `seed`.
+    - `method="lift"`, about the probability f: the narrowest. Points may have different numbers of runs, if these were
+      fixed before the runs were made. `rank` m, by default 1 or that of the `plan`, must be fixed before held_out is
+      seen. `normaliser` is "predictive", "posterior" or "constant". By default it is that of the plan, or the one that
+      cross-validation on the training data finds narrowest, for which the recipe is fitted three more times, with
+      `seed`.
     - `method="icp"` and `"nicp"`, about the frequency among as many fresh runs, not about f: f̂ ± τ and f̂ ± τu(θ), where
       the `normaliser` u is "posterior" (the default), "quantile" or "predictive".
     - `method="chernoff"`, about f: `icp`, or `nicp` with a normaliser, with the Chernoff bound added at each end;
-      `split` is the share of 1 - level that the conformal part may miss, by default a half. The points may differ in
-      their runs as for the lift; then each score has the bound of its own point in it.
+      `split` is the share of 1 - level that the conformal part may miss, by default a half. Points may have different
+      numbers of runs, as for the lift; then each score includes the bound of its own point.
 
-    `density` says that θ will be drawn with this density rather than uniformly: it takes an (n, dimension) array and
-    gives n numbers, relative to the uniform measure of the space; a constant factor does not matter. Where the points
-    are too few for the level, this is refused, unless `allow_trivial`, which gives the interval [0, 1].
+    `density` says that θ will be drawn with this density instead of uniformly. It takes an (n, dimension) array and
+    returns n numbers, relative to the uniform measure of the space; a constant factor does not matter. If there are too
+    few points for the level, calibration is refused, unless `allow_trivial` is set, which gives the interval [0, 1].
 
     A keyword that does not apply to the method is an error.
     """

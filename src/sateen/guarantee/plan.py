@@ -39,7 +39,7 @@ _OFFERED: Final = ("budget", "mean width", "time")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What another `budget` of runs would buy: the expected mean `width`, and about how many `seconds` they take."""
+    """What another `budget` of runs would give: the expected mean `width`, and about how many `seconds` they take."""
 
     budget: int
     width: float
@@ -48,12 +48,12 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """What to observe for a calibration by the lift, and what intervals to expect of it.
+    """What to observe for a calibration by the lift, and which intervals to expect.
 
-    `points` drawn uniformly, with `runs` each; `rank` and `normaliser` for `calibrate`, which takes them from its
-    `plan=`; `width` is the expected mean width of the intervals over θ, and nine of ten calibrations give one within
-    `likely`. `seconds` is how long the runs take at the pace of the training, NaN where that is not known. `more` says
-    what more runs would buy, cheapest first.
+    Draw `points` points uniformly, with `runs` runs each. `rank` and `normaliser` are for `calibrate`, which takes them
+    from its `plan=`. `width` is the expected mean width of the intervals over θ; nine of ten calibrations give one
+    within `likely`. `seconds` is how long the runs take at the speed of the training, or NaN if that is not known.
+    `more` says what more runs would give, cheapest first.
     """
 
     points: int
@@ -69,12 +69,12 @@ class Plan:
 
     @property
     def budget(self) -> int:
-        """The runs in all."""
+        """The total number of runs."""
         return self.points * self.runs
 
     @property
     def sentence(self) -> str:
-        """What to observe, and what to expect of it."""
+        """What to observe, and what to expect from it."""
         time = "" if math.isnan(self.seconds) else f", about {duration_text(self.seconds)}"
         cost = f"{plural(self.runs, 'run')} each ({self.budget:,} runs{time})"
         observe = f"observe {self.points:,} uniform points with {cost}"
@@ -90,11 +90,11 @@ class Plan:
         return f"<Plan: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        table = html_table("What this budget and larger ones buy", _OFFERED, self._rows()) if self.more else ""
+        table = html_table("What this budget and larger budgets give", _OFFERED, self._rows()) if self.more else ""
         return paragraph(f"{self.sentence}.") + table
 
     def _table(self) -> Iterator[str]:
-        """What the plan buys and what more would, a line each; nothing where more would buy nothing."""
+        """What the plan gives and what more runs would, a line each; nothing if more runs would not help."""
         if self.more:
             for cells in (_OFFERED, *self._rows()):
                 yield "".join(f"{cell:>15}" for cell in cells).rstrip()
@@ -113,7 +113,7 @@ class Plan:
 
     @classmethod
     def from_content(cls, content: Content) -> Plan:
-        """The plan whose `content()` was kept."""
+        """The plan that `content()` describes."""
         more = [_with_seconds(each) for each in content.get("more", [])]
         return converted({**_with_seconds(content), "more": more}, cls)
 
@@ -122,7 +122,7 @@ class Plan:
         return self.at_pace(math.nan)
 
     def at_pace(self, seconds_per_run: float) -> Plan:
-        """The plan with the seconds that its runs, and those of the offers, take at a pace."""
+        """The plan with the seconds that its runs, and those of the offers, take at a given speed."""
         more = tuple(replace(each, seconds=each.budget * seconds_per_run) for each in self.more)
         return replace(self, seconds=self.budget * seconds_per_run, more=more)
 
@@ -142,14 +142,14 @@ def plan(
     normaliser: str | None = None,
     seed: int,
 ) -> Plan:
-    """The cheapest calibration whose intervals have a mean `width`, or the narrowest that a `budget` of runs can buy.
+    """The cheapest calibration whose intervals have a mean `width`, or the narrowest for a `budget` of runs.
 
-    Give one of the two. `level` and `confidence` are those of the guarantee to come, by default 0.9 and 0.95;
-    `confidence=None` makes it marginal. The plan rests on the posterior and its training: calibrations are rehearsed on
-    functions that the posterior holds possible, after its learner was fitted to parts of the training, which shows how
-    much it errs. `seed` is that of the rehearsal. The width is an expectation: a single calibration comes out somewhat
-    wider or narrower. The plan does not change what the guarantee claims. Its `more` says what 4 and 16 times as many
-    runs would buy.
+    Give one of the two. `level` and `confidence` are those of the planned guarantee, by default 0.9 and 0.95;
+    `confidence=None` makes it marginal. The plan depends on the posterior and its training. The learner is fitted to
+    parts of the training data, which shows how large its errors are. Then calibrations are simulated on functions drawn
+    from the posterior, with `seed`. The width is an expectation: a single calibration comes out somewhat wider or
+    narrower. The plan does not change what the guarantee claims. Its `more` says what 4 and 16 times as many runs would
+    give.
     """
     whole = check_posterior(posterior)
     request = PlanRequest.of(
@@ -227,7 +227,7 @@ class _Search:
         return high
 
     def offers(self, best: Plan) -> Iterator[Offer]:
-        """What more runs than those of a plan would buy, if that is anything."""
+        """What more runs than those of a plan would give, if anything."""
         width = best.width
         for times in _MORE:
             if times * best.budget > _MOST_RUNS:

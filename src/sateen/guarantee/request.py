@@ -27,7 +27,7 @@ _MOST_POINTS: Final = 10**9  # that a plan may ask for
 
 @dataclass(frozen=True, slots=True)
 class CalibrateRequest:
-    """What a guarantee shall be. No normaliser, rank or split means that the method chooses."""
+    """The requested guarantee. No normaliser, rank or split means that the method chooses."""
 
     method: str
     level: float
@@ -125,7 +125,7 @@ class CalibrateRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a calibration by the lift shall cost, or how narrow it shall be: `budget` or `width`, one of them."""
+    """The request for a plan: the `budget` of a calibration by the lift, or the `width` of its intervals."""
 
     width: float | None
     budget: int | None

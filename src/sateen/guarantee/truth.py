@@ -52,7 +52,7 @@ class _Known(TypedDict):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """The probability f at points, computed: `values`, one for each of the `points`; `seconds` is how long it took."""
+    """The computed probability f at `points`: `values` has one for each; `seconds` is how long it took."""
 
     points: Points
     values: FloatArray
@@ -79,7 +79,7 @@ class Truth:
 
     @classmethod
     def of(cls, given: Truth | tuple[Points, npt.ArrayLike]) -> Truth:
-        """What is given as the `truth` of a call."""
+        """A Truth from the `truth` argument of a call."""
         if isinstance(given, Truth):
             return given
         if not isinstance(given, tuple) or len(given) != 2:
@@ -103,7 +103,7 @@ class Truth:
         return np.abs(self.values - mean) + LABEL_ERROR
 
     def check(self, posterior: FullPosterior) -> None:
-        """Refuse points on which no guarantee of the posterior can rest: not its space, not independent, or seen."""
+        """Refuse points that cannot support a guarantee: from another space, not independent, or used in training."""
         if self.points.space != posterior.space:
             spaces = f"  {self.points.space!r}\n  {posterior.space!r}"
             problem = f"{{truth}} is from another space than the posterior's, where it would prove nothing:\n{spaces}"
@@ -128,7 +128,7 @@ class Truth:
 
     @classmethod
     def load(cls, file: File) -> Truth:
-        """The truth that `save` wrote; a file that is damaged or foreign is refused."""
+        """The truth that `save` wrote; a damaged file, or one from another program, is refused."""
         *_, content, arrays = read_container(file, {KIND: FORMAT})
         return truth_from(content, arrays, str(file))
 

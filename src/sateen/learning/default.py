@@ -55,9 +55,9 @@ def learn(
 ) -> FullPosterior:
     """A posterior over f, by any learner: an object with `fit`, a name such as "svi-gp" or "my_package:MyLearner".
 
-    By default the learner is the one that suits the observations, and the posterior's `record.notes` begin with which
-    and why. Parameters that cannot affect the verdict are left out, and a note says so. `progress` and `checkpoint` go
-    to learners that take them.
+    By default sateen chooses the learner by the observations, and the first of the posterior's `record.notes` says
+    which and why. Parameters that cannot affect the verdict are left out, and a note says so. `progress` and
+    `checkpoint` are passed to learners that take them.
     """
     progress = watcher(progress)
     check_task(observations, seed)

@@ -27,9 +27,9 @@ def posterior_from(
     """A posterior from a function of an (n, d) array of parameters: what the `fit` of your own learner returns.
 
     The function returns `(mean, std)`, two arrays of n numbers, or an array of draws of f with k rows and n columns.
-    From mean and standard deviation, f at each point has the Beta distribution with these two: its quantiles are the
-    credible interval, and a joint draw takes the same quantile at all points. Draws are taken as they are: the interval
-    is made of their quantiles, and `sample` draws whole rows. Values are cut to [0, 1]. Derivatives are differences.
+    With mean and standard deviation, f at each point has the Beta distribution with these two moments: its quantiles
+    are the credible interval, and a joint draw takes the same quantile at all points. Draws are used directly: their
+    quantiles are the interval, and `sample` draws whole rows. Values are cut to [0, 1]. Derivatives are differences.
     There is no prior, so `kl()` is refused. `save` keeps the learner, its settings, the observations and the seed, and
     `st.load` fits again.
 

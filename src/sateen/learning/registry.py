@@ -50,9 +50,9 @@ def make_learner(name: str, settings: Mapping[str, object] | None = None, read: 
     """The learner with this name and these settings; "default" chooses by the observations.
 
     A name is built in, is registered by another package (entry points in the group "sateen.learners"), or is the
-    address of a class, such as "my_package:MyLearner". `read` makes the value of a setting from what was given, by its
-    name, the type that the learner declares for it, and that type as written. Unknown names and settings are
-    InputErrors, whose `argument` is the setting.
+    address of a class, such as "my_package:MyLearner". `read` makes the value of a setting from the given one, its
+    name, the type that the learner declares for it, and that type as text. Unknown names and settings are InputErrors,
+    whose `argument` is the setting.
 
     >>> make_learner("svi-gp", {"inducing": 200}).inducing
     200

@@ -91,5 +91,5 @@ def _verdict(log: Inputs, linear: Inputs, lead: float) -> str:
     but = f" (but {', '.join(straight)} linear, with a range that is not positive)" if straight else ""
     if lead >= 0:
         return f"inputs on a log scale{but}, whose log evidence is {lead:.3g} above that of a linear scale"
-    short = f"the log evidence of linear ones is only {-lead:.3g} higher, and must be {_ADVANTAGE:g} higher"
+    short = f"the log evidence of a linear scale is only {-lead:.3g} higher, and {_ADVANTAGE:g} is required"
     return f"inputs on a log scale{but}: {short}"

@@ -68,11 +68,11 @@ class _Record(TypedDict):
 
 
 def load(file: File) -> Any:
-    """What `save` wrote to a file (posterior, guarantee, certificate, observations, truth), the same to the last bit.
+    """The object that `save` wrote to a file (posterior, guarantee, certificate, observations, truth), the same to the
+    last bit.
 
-    Nothing is run. A posterior of a learner that is not sateen's own is a RefitPosterior, which imports that learner
-    from where the file says once it is used. A file that is damaged, foreign, or of another format is refused, with
-    what it is.
+    No code is run. A posterior of a learner that is not sateen's own is a RefitPosterior, which imports that learner
+    when it is first used. A damaged file, or one of another program or format, is refused with the reason.
     """
     formats = {kind: load_object(number) for kind, (number, _) in _READERS.items()}
     kind, _, content, arrays = read_container(file, formats)  # type: ignore[arg-type]

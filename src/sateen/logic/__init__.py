@@ -1,1 +1,1 @@
-"""What is asked of the system: formulas, how they are written, and when they hold on a path."""
+"""What is asked about the system: formulas, how they are written, and when they hold on a path."""

@@ -236,7 +236,7 @@ def _hint(token: Token | None, before: Token | None, text: str) -> tuple[str, st
     if kind in ("UNTIL", "WEAK") and before is not None and before.type in ("_LSQB", "_LPAR"):
         return f"{token} needs a formula on its left", f"write  a {token} b"
     if kind in ("EVENTUALLY", "GLOBALLY", "NEXT", "UNTIL", "WEAK"):
-        return f"{token} needs brackets here", f"below ! & | => an operator of time stands in brackets: a & ({token} b)"
+        return f"{token} needs brackets here", f"write a temporal operator below ! & | => in brackets: a & ({token} b)"
     if kind == "RELEASE":
         return "the operator R is not supported inside P or R", _PATHS
     return prism_hint(token, before, text)

@@ -312,7 +312,7 @@ class Formula:
 
     @property
     def measures(self) -> list[float]:
-        """All that measures time in it: the finite bounds of its windows, its delays, and its end."""
+        """All times in it: the finite bounds of its windows, its delays, and its end."""
         windows = [node.window for node in subformulas(self.root) if isinstance(node, Timed)]
         bounds = [bound for window in windows for bound in (window.low, window.high) if math.isfinite(bound)]
         return bounds + [leaf.lag for leaf in self.delays] + ([] if self.end is None else [self.end])

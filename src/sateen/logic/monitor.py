@@ -39,7 +39,7 @@ _FOREVER: Final = -2  # in the place of the end of a set without one: even, for 
 
 
 def monitor(formula: Formula | str, path: Path) -> Verdict:
-    """Whether the path satisfies the formula: TRUE, FALSE, or UNKNOWN when the path is too short to tell.
+    """Whether the path satisfies the formula: TRUE, FALSE, or UNKNOWN if the path is too short to tell.
 
     The formula may be text.
 

@@ -20,11 +20,11 @@ _SHOWN: Final = 200  # characters of a rate
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """An expected reward: how much `rate`, which reads the state, comes to on average.
+    """An expected reward: the average of `rate`, which depends on the state, as `over` says.
 
-    `over` says over what: "C", accumulated up to `time`, which may be infinite; "I", the rate itself at the instant
-    `time`; "F", accumulated until the condition `goal` holds for the first time. A rate is never negative. Where `goal`
-    is not reached with probability 1, the expected reward is infinite.
+    `over` is "C", accumulated up to `time`, which may be infinite; "I", the rate itself at the instant `time`; "F",
+    accumulated until the condition `goal` holds for the first time. A rate is never negative. If `goal` is not reached
+    with probability 1, the expected reward is infinite.
 
     >>> from sateen.language.grammar import parse_expression
     >>> print(Reward(parse_expression("2 * X"), "C", 10))

@@ -195,11 +195,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A parametric population model; immutable, and equal where its parts are equal.
+    """A parametric population model; immutable. Two models are equal if their parts are equal.
 
-    `warnings` are what the reader found legal but doubtful, and `assumptions` what it took for granted where the file
-    leaves it open; they do not count in comparisons. `timed` says whether a transition reads the clock; where something
-    of the model is called `time`, that is no clock.
+    `warnings` lists what the reader found legal but doubtful, and `assumptions` what it assumed where the file leaves
+    something open. Comparisons ignore both. `timed` says whether a transition reads the clock; a name `time` that the
+    model declares is not the clock.
     """
 
     variables: tuple[Variable, ...]
@@ -257,22 +257,23 @@ class Model:
     ) -> Model:
         """The model in a file; the suffix says in which language.
 
-        `constants` gives values to those that a model in the PRISM language leaves open. Of SBML and Antimony, `scale`
-        is the number of molecules in a unit of amount, or "units" for the number that the units of the file say; and
-        `split=False` refuses net rates of reversible reactions, which else are split into two.
+        `constants` gives values to the unspecified constants of a PRISM model. For SBML and Antimony, `scale` is the
+        number of molecules in a unit of amount, or "units" for the number that the units of the file imply.
+        `split=False` refuses net rates of reversible reactions, which are otherwise split into two.
         """
         return load_model(FilePath(path), constants, scale=scale, split=split)
 
     def save(self, path: str | FilePath) -> None:
         """Write the model to a file, whole or not at all; the suffix says in which language.
 
-        Text, .sateen or .txt, reads back as an equal model; SBML is .xml or .sbml. What it cannot say is refused.
+        The suffixes .sateen and .txt mean text, which reads back as an equal model; .xml and .sbml mean SBML. What the
+        language cannot express is refused.
         """
         save_model(self, FilePath(path))
 
     @property
     def species(self) -> tuple[str, ...]:
-        """The names of what changes, in the order of the state."""
+        """The names of all variables, in the order of the state."""
         return tuple(variable.name for variable in self.variables)
 
     @property
@@ -286,7 +287,7 @@ class Model:
 
     @property
     def assumption(self) -> str:
-        """What the reader took for granted, as claims say it: empty, or the end of `this assumes that ...`."""
+        """What the reader assumed, as claims word it: empty, or the end of `this assumes that ...`."""
         return ", and that ".join(self.assumptions)
 
     @property
@@ -297,7 +298,7 @@ class Model:
     def meaning(self, name: str) -> Expression | None:
         """What a name in a formula stands for; None if the model has no such name.
 
-        A concentration `[S]` that no observable says is the amount S, as in a compartment of size 1.
+        A concentration `[S]` without an observable is the amount S, as in a compartment of size 1.
         """
         for observable in self.observables:
             if observable.name == name:
@@ -314,7 +315,7 @@ class Model:
         return (*(transition.name for transition in self.transitions), *(event.name for event in self.events))
 
     def values(self, theta: Mapping[str, float] | None = None) -> dict[str, float]:
-        """The value of every parameter and constant under `theta`; where one is missing, an error that names it."""
+        """The value of every parameter and constant under `theta`; a missing value is an error that names it."""
         given = dict(theta or {})
         known = [parameter.name for parameter in self.parameters]
         for name, value in given.items():
@@ -336,7 +337,7 @@ class Model:
         return values
 
     def initial(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The state at time 0, before any event, under the parameters and constants in `values`; checked."""
+        """The state at time 0, before any event, under the parameters and constants in `values`; it is checked."""
         state: dict[str, float] = {}
         for variable in self.variables:
             count = float(variable.initial.evaluate(values))

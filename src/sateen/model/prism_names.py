@@ -213,7 +213,7 @@ def _copies(modules: tuple[Module | Renamed, ...], formulas: set[str]) -> tuple[
 def _renamed(module: Renamed, known: Mapping[str, Copy], formulas: set[str]) -> Copy:
     base = known.get(module.base.name)
     if base is None:
-        hint = nearest(module.base.name, known) or "a module that is renamed itself must stand before"
+        hint = nearest(module.base.name, known) or "a module that is itself renamed must come before"
         raise Mistake(f"there is no module {module.base.name} to rename", module.base.position, hint)
     names: dict[str, str] = {}
     for old, new in module.names:

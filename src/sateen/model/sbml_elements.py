@@ -74,7 +74,7 @@ def rules_of(model: Element, source: Source) -> dict[str, Element]:
         if rule.isAlgebraic():
             source.fail("an algebraic rule is not supported", rule, "solve it by hand, and write an assignment rule")
         if rule.isRate():
-            remedy = "a stochastic model moves by reactions and events only"
+            remedy = "a stochastic model changes only by reactions and events"
             source.fail(f"the rate rule for {rule.getVariable()} is not supported", rule, remedy)
         if rule.getMath() is not None:
             rules[rule.getVariable()] = rule

@@ -105,7 +105,7 @@ class Functions:
         kind = node.getType()
         symbol = _symbols().get(kind)
         if symbol is None:
-            remedy = "what is: arithmetic, comparisons, logic, piecewise, exp, ln, min, max"
+            remedy = "supported are arithmetic, comparisons, logic, piecewise, exp, ln, min, max"
             raise Mistake(f"{_named(node)} is not supported", remedy=remedy)
         if symbol == "number":
             return self.avogadro if kind == library().AST_NAME_AVOGADRO else _literal(node)

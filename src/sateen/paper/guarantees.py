@@ -179,7 +179,9 @@ class GuaranteeFigures(PaperRun):
         """Figures 1 and 3 as tables."""
         over = f"means over {self.trainings} training{'s' * (self.trainings != 1)}, by runs per point"
         return [
-            curves_table(f"Mean widths of bands, 95 % where no other level stands; {over}:", self.runs, self.widths()),
+            curves_table(
+                f"Mean widths of bands, 95 % unless another level is given; {over}:", self.runs, self.widths()
+            ),
             curves_table(f"Bounds on the mean error, and half-widths of bands; {over}:", self.runs, self.errors()),
         ]
 

@@ -183,8 +183,8 @@ def _notes(rows: Sequence[Row], labels: Mapping[str, Labels]) -> Iterator[str]:
     yield from _best(rows)
     yield _NEARLY
     yield "Training times are CPU seconds; the first network of a process is compiled, which takes some of them."
-    yield "Of a test set, the noise of its labels stands under RMSE, and the mean width of their intervals under Unc;"
-    yield "under Acc and Wilson Acc what f itself would get, as an interval without width."
+    yield "For a test set, RMSE shows the noise of its labels, and Unc the mean width of their intervals;"
+    yield "Acc and Wilson Acc show what f itself would get, as an interval without width."
     if any(row.worse for row in rows):
         yield _WORSE
     for each in labels.values():

@@ -1,4 +1,4 @@
-"""Tasks whose results are files, the folder they stand in, and the processes that compute them side by side.
+"""Tasks whose results are files, the folder that holds them, and the processes that compute them side by side.
 
 With them goes what the makers of tasks share: files that are whole or not there, independent seeds by name, code by its
 address, the number of processors, and progress.

@@ -9,7 +9,7 @@
 A task is finished if and only if its file is there, for files appear whole, by one rename. So nothing has to be
 remembered of a run that was killed: the next one looks which files are there.
 
-A folder may come from a stranger. So nothing in it is read or written through a link, every file says by a checksum
+A folder may come from someone else. So nothing in it is read or written through a link, every file says by a checksum
 whether it is what was written, and no name in a file leads out of the folder.
 """
 

@@ -68,7 +68,7 @@ class Task(Generic[_Value_co]):
     - `elsewhere` is how a worker of a pool makes the task again; without it, a task is computed on this machine.
     - A `parallel` task runs next to others in a process of its own. One that is not has all workers for itself.
     - `stage` is the kind of work, `about` says what is done, `runs` how many runs of a model it makes, and `seconds`
-      about how long it takes, 0 where nobody knows.
+      about how long it takes, 0 if that is not known.
     """
 
     name: str
@@ -163,7 +163,7 @@ class Pipeline:
         known: dict[str, Task[object]] = {}
         for task in self.tasks:
             if task.name in known or any(need.name not in known for need in task.needs):
-                raise SateenError(f"the task {task.name!r} is there twice, or comes before one it needs")
+                raise SateenError(f"the task {task.name!r} occurs twice, or comes before one it needs")
             known[task.name] = task
         object.__setattr__(self, "_by_name", MappingProxyType(known))
 

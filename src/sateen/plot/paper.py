@@ -220,7 +220,7 @@ def bands_over_parameter(
     for axes in panels[len(predictions) - columns : len(predictions)]:
         label_axis(axes, "x", name, range_)
         axes.tick_params(labelbottom=True)
-    _legend_of_bands(figure, title=f"{learner}, 95 % where no other level stands")
+    _legend_of_bands(figure, title=f"{learner}, 95 % unless another level is given")
     return figure
 
 

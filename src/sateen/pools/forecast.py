@@ -44,13 +44,13 @@ class Crowd:
     def advice(self) -> str:
         """Whether more places would help."""
         if not self.places:
-            return "no worker is there now"
+            return "no worker is connected now"
         if self.useful is None:
-            what = "until some runs of the study are made" if self.runs else "as no runs are missing"
-            return f"{plural(self.places, 'worker')} now; nobody knows how many would help {what}"
+            what = "until some runs of the study are made" if self.runs else "because no runs are missing"
+            return f"{plural(self.places, 'worker')} now; it is unknown how many would help, {what}"
         if self.places >= self.useful:
             few = f"there are {self.at_once:,} tasks" if self.useful == self.at_once else ""
-            why = few or f"to begin takes {duration_text(BEGIN)}"
+            why = few or f"starting takes {duration_text(BEGIN)}"
             return f"more than {plural(self.useful, 'worker')} would not help: {why}"
         return f"up to about {self.useful:,} workers would make it faster"
 

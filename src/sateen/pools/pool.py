@@ -38,24 +38,24 @@ _FORMS: Final = "local:4, tcp://host:8786, tls://host:8786 or dask:scheduler.jso
 
 @runtime_checkable
 class Pool(Protocol):
-    """Places where work is done, and what is known of them. Any object with these four methods is one.
+    """The workers that do the work. Any object with these four methods is a Pool.
 
-    A pool may also have `patience`, the seconds without any place after which work is given up, by default 60;
-    `doubles = False` if no place is slower than the others, so that nothing has to be started twice; `trouble`, why
-    there is no place, in words; and `ended`, whether there will never be one again.
+    A pool may also have `patience`, the seconds to wait without any worker before giving up, by default 60; `doubles =
+    False` if no worker is slower than the others, so that nothing needs to be started twice; `trouble`, a text that
+    says why there is no worker; and `ended`, whether there will never be one again.
     """
 
     def submit(self, work: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Hand out a call of a function of a module; its arguments are bytes, numbers and, rarely, another function."""
+        """Submit a call of a module's function; its arguments are bytes, numbers and, rarely, another function."""
 
     def places(self) -> int:
         """How many calls can run at once now; 0 while there is no worker. Never raises."""
 
     def lost(self, error: BaseException) -> bool:
-        """Whether a future failed with this error because its place did, not its work: it is then submitted again."""
+        """Whether a future failed because its worker did, and not the work itself: then the work is submitted again."""
 
     def close(self) -> None:
-        """End what the pool has opened itself, and nothing else."""
+        """Close what the pool has opened itself, and nothing else."""
 
 
 Executing: TypeAlias = "Executor | Pool | str | Any"  # Any: a dask Client, whose type is there only with dask
@@ -100,9 +100,9 @@ class ExecutorPool:
 def open_pool(where: Executing, *, insecure: bool = False, patience: float = PATIENCE) -> Pool:
     """The pool behind an address, a dask Client, or an Executor; a Pool is returned as it is.
 
-    Pass it as `executor=` to `observe`, `refine` and the others, and `close()` it when all is done: so that processes
-    and connections are opened once. `patience` is how many seconds without any worker are too many. `insecure` allows
-    an address without encryption beyond this machine.
+    Pass it as `executor=` to `observe`, `refine` and the others, and `close()` it at the end. Processes and connections
+    are then opened only once. `patience` is how many seconds to wait without any worker. `insecure` allows an
+    unencrypted address beyond this machine.
 
     >>> pool = open_pool("local:2")
     >>> pool.places()

@@ -83,14 +83,14 @@ def decision_data(decision: DecisionResult, begun: int) -> Json:
 def which_matter(
     decision: DecisionResult | None, learned: FullPosterior, *, seed: int
 ) -> tuple[FullPosterior, st.Sensitivity | None]:
-    """Which parameters matter, and to which posterior: as the study found, or as is found now; None where none does."""
+    """Which parameters matter, and to which posterior: as the study found, or as computed now; None if none does."""
     if len(learned.space) < 2:
         return learned, None
     if decision is not None and decision.sensitivity is not None:
         return decision.posterior, decision.sensitivity
     try:
         return learned, st.sensitivity(learned, seed=seed, points=_MATTER_POINTS)
-    except InputError:  # f is constant, as far as is believed
+    except InputError:  # f is constant according to the posterior
         return learned, None
 
 

@@ -58,7 +58,7 @@ def _widths(guarantee: Predictor, train: Observations) -> Any:
 
 
 def coverage(covered: Json) -> Any:
-    """Nominal against actual coverage at the test points, and behind it where a right belief would lie."""
+    """Nominal against actual coverage at the test points, and behind it the band in which a right model would lie."""
     axes = new_axes(4.4, 4.2)
     dress(axes)
     levels, noise = covered["levels"], covered["noise"]
@@ -68,7 +68,7 @@ def coverage(covered: Json) -> Any:
         noise["high"],
         color=FAINT,
         linewidth=0,
-        label=f"where {covered['learner']} would lie if it were right",
+        label=f"95 % band of {covered['learner']},\nif its model is right",
     )
     axes.plot([0, 1], [0, 1], "--", color=_GREY, linewidth=1.0)
     for rank, (learner, actual) in enumerate(covered["actual"].items()):

@@ -339,8 +339,8 @@
   function drawCoverage(section, own) {
     const where = section.querySelector("[data-draw=coverage]"), levels = own.levels;
     redraws.push(() => {
-      const traces = [band(levels, own.noise.low, own.noise.high, "where " + text(own.learner) + " would lie if it were right", faded(colour("c7").slice(0, 7), 0.25))];
-      traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dash" }, name: "exactly as sure as it says", hoverinfo: "skip" });
+      const traces = [band(levels, own.noise.low, own.noise.high, "95 % band of " + text(own.learner) + ", if its model is right", faded(colour("c7").slice(0, 7), 0.25))];
+      traces.push({ x: [0, 1], y: [0, 1], type: "scatter", mode: "lines", line: { color: colour("quiet"), width: 1, dash: "dash" }, name: "perfectly calibrated", hoverinfo: "skip" });
       Object.entries(own.actual).forEach(([learner, actual], n) => traces.push({
         x: levels, y: actual, type: "scatter", mode: "lines+markers", line: { color: series(n), width: 2 }, marker: { size: 5 }, name: text(learner),
         hovertemplate: text(learner) + ": %{y:.1%} at %{x:.0%}<extra></extra>",
@@ -364,7 +364,7 @@
     chosen.forEach((select, n) => { if (select) { options(select, own.axes.map((each) => each.name)).value = n; } });
     const redraw = () => {
       const [across, up] = chosen.map((select, n) => own.axes[select ? Number(select.value) : n]), all = own.error.map((_, n) => n);
-      const hover = all.map((n) => "exact " + number(own.truth[n]) + ", mean less exact " + number(own.error[n]) + (own.inside[n] ? "" : "<br>the interval misses it"));
+      const hover = all.map((n) => "exact " + number(own.truth[n]) + ", mean minus exact " + number(own.error[n]) + (own.inside[n] ? "" : "<br>the interval misses it"));
       const symbol = own.inside.map((inside) => (inside ? "circle" : "x"));
       const dots = { type: "scatter", mode: "markers", x: across ? own.theta[across.name] : all, text: hover, hovertemplate: "%{text}<extra></extra>", showlegend: false };
       if (one) {

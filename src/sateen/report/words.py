@@ -18,7 +18,7 @@ from sateen.core.space import Range
 from sateen.core.text import number_text, percent
 from sateen.report.data import COLUMNS, interval_label
 from sateen.report.shown import Shown
-from sateen.study.findings import bracketed, notes_of, place_text
+from sateen.study.findings import bracketed, notes_of, place_text, shown_verdict
 from sateen.study.result import PropertyResult, Result
 from sateen.study.score_table import score_row
 
@@ -32,16 +32,8 @@ def leading_prediction(answer: PropertyResult, shown: list[Shown]) -> Prediction
 
 
 def verdict_lines(answer: PropertyResult, shown: list[Shown]) -> Iterator[tuple[str, str]]:
-    """The sentences of the verdict, each with the words that it begins with, if they say what it is about.
-
-    What a refinement found takes the place of what the training alone found, unless that has a guarantee.
-    """
-    lines = answer.verdict.splitlines()
-    better = next((line for line in lines if line.startswith("Found after refinement")), None)
-    if better is not None and answer.guarantee is None:
-        lines.remove(better)
-        lines = [better if line.startswith("Found from") else line for line in lines]
-    for line in lines:
+    """The sentences of the verdict, each with the words that it begins with, if they say what it is about."""
+    for line in shown_verdict(answer.verdict, guaranteed=answer.guarantee is not None):
         label, colon, rest = line.partition(": ")
         yield (f"{label}:", rest) if colon and label.startswith(_LABELS) else ("", line)
 

@@ -1,7 +1,7 @@
 """The Bayesian test of a probability: Zuliani, Platzer and Clarke's, by the Bayes factor under a Beta prior.
 
-Before any run, P is held to be drawn from Beta(a, b). After k of n runs satisfied the formula it is Beta(a + k,
-b + n - k). The Bayes factor of P > q is the odds of P > q after the runs over its odds before: how much the runs alone
+Before any run, P is assumed to be drawn from Beta(a, b). After k of n runs satisfied the formula it is Beta(a + k, b +
+n - k). The Bayes factor of P > q is the odds of P > q after the runs over its odds before: how much the runs alone
 speak for it. Runs are made until the factor is F or more, and P > q is accepted, or 1/F or less, and it is rejected.
 
 Let o be the odds of P > q before. *Given the runs*, an accepted P > q is false with probability 1/(1 + F o) at most, a

@@ -223,7 +223,7 @@ class Pace:
         return self.grain * math.ceil(max(1, min(self._next, max(share, least))) / self.grain)
 
     def seconds(self, runs: int) -> float:
-        """How long this many runs should take; infinite while nobody knows."""
+        """How long this many runs should take; infinite while that is not known."""
         return math.inf if math.isinf(self._rate) else runs / self._rate
 
     def learn(self, runs: int, seconds: float) -> None:

@@ -89,14 +89,14 @@ def simulate(
 ) -> Path | Ensemble | tuple[Ensemble, ...]:
     """One path of the model on [0, until]; or an Ensemble, the states of many `runs` at `times`.
 
-    A path is made by the reference simulator. It ends earlier, and is marked absorbed, when nothing can happen any
-    more; after `max_events` jumps it ends there, unfinished: `path.end` is less than `until`.
+    A path is made by the reference simulator. When nothing can happen any more, it ends early and is marked as
+    absorbed. After `max_events` jumps it stops unfinished: `path.end` is then less than `until`.
 
     An ensemble is made by the compiled engine, which keeps no paths. `theta` may then be Points, a list or a data
-    frame, and a tuple with an Ensemble for each point comes back. A run is fixed by (seed, point index, run index), the
-    same for any `workers`, and `replay` shows it as a path. `species` chooses what is kept. The states of a run after
-    `max_events` jumps are unknown, which a warning says. Ctrl-C raises Interrupted, which has the first runs of each
-    point.
+    frame, which gives a tuple with an Ensemble for each point. A run is fixed by (seed, point index, run index), the
+    same for any `workers`, and `replay` shows it as a path. `species` chooses which species are kept. The states of a
+    run after `max_events` jumps are unknown, and a warning says so. Ctrl-C raises Interrupted, whose `partial` has the
+    first runs of each point.
 
     >>> sir = Model.parse('''
     ...     species S = 95, I = 5, R = 0

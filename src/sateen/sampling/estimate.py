@@ -57,14 +57,13 @@ _TEST: Final = re.compile(r"\s*P\s*(>=?|<=?)\s*(\S+)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the runs say about P(formula | θ); `claim` says what the interval from `lower` to `upper` promises.
+    """An estimate of P(formula | θ) from runs; `claim` says what the interval from `lower` to `upper` promises.
 
-    `sentences` say it in words, and so does `str(estimate)`. `probability` is the frequency among the `runs`, or NaN
-    where undecided runs leave it open; `reasons` says why they are undecided. From `bayes_lower` to `bayes_upper`
-    reaches the central part, of weight `level`, of what to believe after these runs if before them every probability
-    was as likely, or as the prior of a Bayesian test has it. `planning` are further runs, made only to find out how
-    many to make; `events` and `seconds` are of all runs, without compiling. `decision` is the answer to a test, and
-    `bayes` what it rests on where the test is Bayesian.
+    `sentences` and `str(estimate)` say it in words. `probability` is the frequency among the `runs`, or NaN if
+    undecided runs leave it open; `reasons` says why they are undecided. `bayes_lower` and `bayes_upper` are the ends of
+    the central credible interval of the `level`, under a uniform prior or that of the Bayesian test. `planning` counts
+    further runs that were made only to plan the number of runs. `events` and `seconds` are those of all runs, without
+    compilation. `decision` is the answer to a test, and `bayes` has its evidence if the test is Bayesian.
     """
 
     probability: float
@@ -152,16 +151,16 @@ def estimate(
     max_time: float = math.inf,
     progress: Progress | None = USUAL,
 ) -> Estimate | RewardEstimate:
-    """P(formula | theta), estimated from `runs` runs, from as many as a `width` needs, or as a `test` needs.
+    """P(formula | theta), estimated from `runs` runs, or from as many as a `width` or a `test` needs.
 
-    Of a Reward, such as `read_properties` makes of R=? [ ... ], the expectation is estimated from `runs` runs.
+    For a Reward, such as `read_properties` makes from R=? [ ... ], its expectation is estimated from `runs` runs.
 
-    A test is text such as `"P > 0.3"`. It is answered wrongly with probability `error` at most (0.05), provided that
-    the probability is further than `indifference` (0.01) from the threshold. With `bayes` the answer comes once the
-    Bayes factor is `factor`, under the prior Beta(a, b) that `prior` = (a, b) says, by default uniform: then `error`
+    A test is text such as `"P > 0.3"`. The answer is wrong with probability at most `error` (0.05), provided that the
+    probability is further than `indifference` (0.01) from the threshold. With `bayes`, the test ends when the Bayes
+    factor reaches `factor`, under the prior Beta(a, b) given by `prior` = (a, b), by default uniform. Then `error`
     bounds the probability, under that prior and given the runs, that the answer is wrong, and no indifference is
-    needed. Width and test make `max_runs` runs at most. A run is undecided after `max_events` jumps, or at `max_time`.
-    Run i is the one that `replay` shows for point 0, run i.
+    needed. A width or a test makes at most `max_runs` runs. A run is undecided after `max_events` jumps, or at
+    `max_time`. Run i is the one that `replay` shows for point 0, run i.
 
     >>> from sateen.logic.parser import stl
     >>> decay = Model.parse('''

@@ -94,23 +94,23 @@ def observe(
     chunk: int | None = None,
     part: Part | None = None,
 ) -> Observations | dict[str, Observations]:
-    """How many of `runs` independent runs of the model, at each of the points, satisfy the formula.
+    """Count how many of `runs` independent runs of the model satisfy the formula, at each of the points.
 
     The formula may be text. `runs` is a number, or one for each point. A run is fixed by (seed, point index, run
-    index), so the counts are the same for any `workers`, `executor` and `chunk` (the number of runs that are handed out
-    at once). A dict of formulas is decided on one set of runs, and a dict comes back.
+    index), so the counts are the same for any `workers`, `executor` and `chunk` (the number of runs that a worker gets
+    at once). A dict of formulas is decided on one set of runs, and gives a dict of Observations.
 
-    A run that fires `max_events` transitions, or passes `max_time`, or in which a count passes `max_population`, before
-    the verdict is known, is undecided. With `store`, the name of a file, every chunk is kept as it is done: a campaign
-    that was stopped resumes where it was, and one that is complete is not run again. Ctrl-C raises Interrupted, which
-    has what is done. With `part=(3, 40)` only the third of forty disjoint parts of the runs is made; `merge` joins the
-    stores of all of them.
+    A run is undecided if it reaches `max_events` transitions, the time `max_time` or a count above `max_population`
+    before its verdict is known. With `store`, the name of a file, every finished chunk is kept: a campaign that was
+    stopped resumes where it was, and a complete one is not run again. Ctrl-C raises Interrupted, whose `partial` has
+    the runs made so far. With `part=(3, 40)`, only the third of forty disjoint parts of the runs is made; `merge` joins
+    the stores of all parts.
 
     `executor` says where the runs are made: an Executor of concurrent.futures, a dask Client, a Pool (see `open_pool`),
-    or an address such as "local:4" or "tls://host:8786". `workers` is how many of its places are used.
+    or an address such as "local:4" or "tls://host:8786". `workers` limits how many of its places are used.
 
-    A black box can take the place of the model: `callable(theta: dict, rng: numpy Generator)` that returns a bool,
-    with `formula=None`, or a Path.
+    Instead of a model, give a black box: a function `callable(theta: dict, rng: numpy Generator)` that returns a Path,
+    or a bool with `formula=None`.
 
     >>> from sateen import Space, stl
     >>> model = Model.parse('''
@@ -193,8 +193,8 @@ def observe_held_out(
 ) -> Observations | dict[str, Observations]:
     """`observe` at a number of fresh points, drawn independently and uniformly from the space.
 
-    The points and the runs have streams of their own, derived from `seed` by name. So they share no random numbers with
-    each other, nor with training observations that were made with the same seed.
+    Points and runs have separate random streams, derived from `seed` by name. So they share no random numbers with each
+    other, nor with training observations made with the same seed.
 
     >>> from sateen import stl
     >>> model = Model.parse("species A = 10\\nA -> 0 @ mass_action(k)")
@@ -237,7 +237,8 @@ def is_about(
 ) -> bool:
     """Whether a campaign in a store, by its key and what it says of itself, has the runs that `observe` would make.
 
-    Unlike `campaign_key` this translates no model and loads no function: a black box is taken for the one in the store.
+    Unlike `campaign_key` this translates no model and loads no function: a black box is assumed to be the one in the
+    store.
     """
     identity = {name: value for name, value in words.items() if name != "runs"}
     arrays = {"theta": points.theta, "runs": counts_of(runs, len(points), "runs")}

@@ -47,14 +47,14 @@ _NORMAL: Final = "intervals made like this, of normal quantiles,"
 
 @dataclass(frozen=True, slots=True)
 class RewardEstimate:
-    """What the runs say about an expected reward; `claim` says what the interval from `lower` to `upper` promises.
+    """An estimate of an expected reward from runs; `claim` says what the interval from `lower` to `upper` promises.
 
-    `value` is the mean of what the `runs` earned, and `deviation` their standard deviation; both are NaN where
-    undecided runs leave them open, and `reasons` says why. It is infinite once some of the runs, `infinite` in number,
-    show that the expectation is. Where no run can earn more than a bound, the interval holds for any number of runs,
-    which makes it wide; from `normal_lower` to `normal_upper` reaches the one that holds asymptotically, as the number
-    of runs grows. `sentences` say it in words, and so does `str(estimate)`. `events` and `seconds` are of all runs,
-    without compiling.
+    `value` is the mean reward of the `runs`, and `deviation` their standard deviation. Both are NaN if undecided runs
+    leave them open, and `reasons` says why. `value` is infinite if some runs, `infinite` in number, show that the
+    expectation is infinite. If no run can earn more than a bound, the interval holds for any number of runs, which
+    makes it wide. `normal_lower` and `normal_upper` are the ends of the interval that holds asymptotically, as the
+    number of runs grows. `sentences` and `str(estimate)` say it in words. `events` and `seconds` are those of all runs,
+    without compilation.
     """
 
     value: float

@@ -42,7 +42,7 @@ class Folder:
         """The file or folder of a relative name, with all links resolved; refused if it lies outside."""
         parts = FilePath(name).parts if "\0" not in name else ()
         if not parts or FilePath(name).is_absolute() or ".." in parts or "\\" in name:
-            raise InputError(f"{name[:_SHOWN]!r} is no name of a file below the folder of the server")
+            raise InputError(f"{name[:_SHOWN]!r} is not the name of a file below the folder of the server")
         root = self.root.resolve()
         try:
             path = (root / name).resolve()

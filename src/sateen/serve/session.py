@@ -25,7 +25,7 @@ _MOST_LOOKS: Final = 5  # for a preview, which is dropped when something else is
 _DEAD: Final = 2.0  # seconds for a killed process to be gone
 _RESTARTED: Final = "the worker process was killed; another one has taken its place"
 _CANNOT_START: Final = refusal("gone", "no worker process can start; the terminal says why", "end the server")
-_KEPT: Final = "it was stopped in the midst of a step; all complete runs are kept"
+_KEPT: Final = "it was stopped in the middle of a step; all complete runs are kept"
 _APART: Final = 1000  # between the frames of two questions: what the one before still draws is told by its number
 GOING: Final = ("compiling", "preview", "learning", "certifying")
 EMPTY: Final[Mapping[str, Any]] = {
@@ -184,7 +184,7 @@ class Session:
                 phase = "failed"
             goes_on = phase in GOING and phase != "certifying"  # which is asked for again, if it is still wanted
             next_phase = "learning" if goes_on else "paused" if phase == "paused" else "stopped"
-            message = f"{_RESTARTED}; it goes on with the runs that are kept" if goes_on else _RESTARTED
+            message = f"{_RESTARTED}; it continues with the runs that are kept" if goes_on else _RESTARTED
             self._reopen(next_phase, message, worker)
         elif learned:
             self.tell(message=_RESTARTED)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Seconds: TypeAlias = float | Literal["training"]
 TRAINING: Final = "training"
 MEASURED: Final = ("seconds", "point_seconds")  # of a purchase: what differs from run to run, and is of no effect
-_LEAST_POINTS: Final = 100  # computed, for which it is worth to give up runs
+_LEAST_POINTS: Final = 100  # computed, from which on labels are preferred to runs
 _TIMES_THE_FEWEST: Final = 4  # points that the level needs, so that its rank is not the first
 _MOST_POINTS: Final = 2000  # computed; more would hardly narrow the intervals
 _MOST_STATES: Final = 50_000  # of a chain that is tried, where nobody asked for it
@@ -60,7 +60,7 @@ class Purchase:
 
     `asked` is what was asked for; `seconds` how many that are, and `point_seconds` how long a computed point takes, 0
     where there is none: both are measured. `runs` at the measured pace, 0 where that is not known; `points` at which
-    probabilities are computed, 0 where they cannot be, or shall not: `why` says so. `states` and `steps` are of the
+    probabilities are computed, 0 where they cannot be, or must not be: `why` says so. `states` and `steps` are of the
     chain, 0 where there is none. `must` is whether the user said which: True asks for computed ones, False for runs,
     None leaves the choice here.
     """
@@ -89,13 +89,13 @@ class Purchase:
     def budget(self, fewest: int) -> int:
         """The runs of a plan; few seconds buy those that the level needs in any case."""
         if not self.runs:
-            problem = "{seconds} cannot be turned into runs, because it is not known how long a run takes"
+            problem = "{seconds} cannot be converted into runs, because it is not known how long a run takes"
             raise InputError(problem, argument="seconds", remedy="give {budget=100_000}")
         return max(self.runs, _TIMES_THE_FEWEST * fewest)
 
     def sentence(self, fewest: int) -> str:
         """What is bought, and why."""
-        head = "the time of the training buys" if self.asked == TRAINING else f"{duration_text(self.asked)} buy"
+        head = "the time of the training allows" if self.asked == TRAINING else f"{duration_text(self.asked)} allow"
         if self.exact(fewest):
             return f"{head} the probability itself at {plural(self.points, 'point')}: {self.why}"
         bought = plural(self.budget(fewest), "run") + ", the fewest for the level" * (self.budget(fewest) > self.runs)
@@ -119,7 +119,7 @@ class Purchase:
             repeat += f', and under [guarantee] rank = {plan.rank}, normaliser = "{plan.normaliser}"'
         else:
             repeat = f"calibrate = {{ budget = {self.budget(fewest)} }}"
-        sentence = f"labels of another level are there and are enough: {bought}" if reused else self.sentence(fewest)
+        sentence = f"there are enough labels from another level: {bought}" if reused else self.sentence(fewest)
         content = {name: value for name, value in self.content().items() if name not in MEASURED}
         return {**content, "exact": plan is None, "reused": reused, "sentence": sentence, "repeat": repeat}
 
@@ -180,7 +180,7 @@ def forecasts(
             made.append(forecast_exact(model, formula, points, max_states=max_states))
         except SateenError as error:
             problem = f"{name} cannot be computed: {error}"
-            raise ExactError(problem, argument="exact", remedy="take runs in the place of {exact=True}") from error
+            raise ExactError(problem, argument="exact", remedy="use runs instead of {exact=True}") from error
     return made
 
 
@@ -207,7 +207,7 @@ def _computed(bought: Purchase, model: Model | None, formulas: Mapping[str, Form
 
 
 def _wanted(fewest: int) -> int:
-    """The computed points for which it is worth to give up runs, at a level that needs this many at least."""
+    """The number of computed points from which on they are preferred to runs, if the level needs `fewest`."""
     return max(_LEAST_POINTS, _TIMES_THE_FEWEST * fewest)
 
 

@@ -1,4 +1,4 @@
-"""The table [decide] of a study: what shall be decided about a property, and how it is read and checked.
+"""The table [decide] of a study: what to decide about a property, and how it is read and checked.
 
 Which keys apply depends on the goal: a threshold has `above` or `below`, a width and an error have their aims, an
 optimum has what is allowed and what tolerances it must bear. A key of another goal is refused, not ignored.
@@ -92,7 +92,7 @@ class DecideTable:
 
 @dataclass(frozen=True, slots=True)
 class DecideSpec:
-    """What shall be decided: `about` which property, to which `goal`, with a `budget` of runs.
+    """What to decide: `about` which property, to which `goal`, with a `budget` of runs.
 
     `side` is that of a threshold. `level` is that of the bands. `gap` is what the best point may miss, and `limits` are
     what it must respect: a comparison and a number for each of the other properties that are named.

@@ -42,7 +42,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class DecisionResult:
     """What [decide] of a study came to, as far as it asked.
 
-    - `goal` is what it aimed at; `refinement` has the rounds, the observations and the posterior that came of it.
+    - `goal` is what it aimed at; `refinement` has the rounds, the observations and the resulting posterior.
     - `regions` are where the probability is above and below the threshold, `box` is the largest box found on the side
       that was asked for, and `certificate` proves it for that side.
     - `best` is the best point, `sensitivity` says which parameters matter, `bounds` is a rigorous map.
@@ -292,7 +292,7 @@ def decision_from(
     posterior: FullPosterior,
     certificate: Certificate | None,
 ) -> DecisionResult:
-    """What plain data of result.json tell of, with the posterior and the certificate that stand in files."""
+    """What plain data of result.json tell of, with the posterior and the certificate that are in files."""
     goal = goal_from(content["asked"])
     refinement = regions = box = best = sensitivity = bound_map = None
     if (told := content.get("refine")) is not None:

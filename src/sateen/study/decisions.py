@@ -1,8 +1,8 @@
 """The tasks of [decide]: refine, decide, certify, optimise, sensitivity, bounds. Each leaves a file, as all tasks do.
 
-The training is the start. A refinement adds runs where they teach most, and what it ends with is decided, certified and
-looked at. An optimum has its own search in the place of a refinement. The main file of a task is JSON with a checksum;
-what is not plain data is next to it, a posterior or a certificate, and is written first.
+The training is the start. A refinement adds runs where they are most informative, and its result is decided, certified
+and looked at. An optimum has its own search in the place of a refinement. The main file of a task is JSON with a
+checksum; what is not plain data is next to it, a posterior or a certificate, and is written first.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Decisions:
     ) -> Task[Content]:
         """A task whose `make` gives plain data, and what writes the files next to it, by their suffixes.
 
-        `runs` is how many it makes at most, 0 where nobody knows, and None where it makes none.
+        `runs` is how many it makes at most, 0 if that is not known, and None if it makes none.
         """
         name = f"{stage} {self.spec.about}"
 
@@ -289,7 +289,7 @@ class _Decisions:
 
             try:
                 found = sensitivity(_posterior(learned), seed=self.study.seed_of("sensitivity"))
-            except InputError as error:  # f is constant, as far as is believed: an answer too
+            except InputError as error:  # f is constant according to the posterior: an answer too
                 return {"claim": None, "problem": error.message}, {}
             return sensitivity_content(found), {}
 

@@ -82,7 +82,7 @@ class CapsTable:
 
 @dataclass(frozen=True, slots=True)
 class GuaranteeTable:
-    """[guarantee]: what intervals shall cover, and `of` which learner; `CalibrateRequest` checks the values."""
+    """[guarantee]: what intervals must cover, and `of` which learner; `CalibrateRequest` checks the values."""
 
     method: str = "lift"
     level: float | None = None

@@ -153,7 +153,7 @@ def found_text(leading: Prediction, widths: Widths, source: str) -> str:
     few = len(leading.points.space) <= _MOST_VALUES
     ends = [interval_text(leading, row) + f" at {place_text(leading.points, row)}" * few for row in (low, high)]
     wide = f"{percent(leading.level)} intervals are {widths.mean:.3g} wide on average"
-    return f"{found}: it is lowest, {ends[0]}, and highest, {ends[1]}; {wide}."
+    return f"{found}: the probability is lowest, {ends[0]}, and highest, {ends[1]}; {wide}."
 
 
 def refined_text(posterior: FullPosterior) -> str:
@@ -161,6 +161,21 @@ def refined_text(posterior: FullPosterior) -> str:
     runs = int(posterior.training.observations.trials.sum())
     leading = posterior.predict(shown_points(posterior.space), level=LEVEL)
     return found_text(leading, _widths(posterior, LEVEL), f"after refinement, from {runs:,} runs")
+
+
+def shown_verdict(verdict: str, *, guaranteed: bool) -> list[str]:
+    """The lines of a verdict as readers see them.
+
+    What a refinement found replaces what the training alone found, unless the latter has a guarantee.
+
+    >>> shown_verdict("Found from 9 training runs: a.\\nDecided: b.\\nFound after refinement: c.", guaranteed=False)
+    ['Found after refinement: c.', 'Decided: b.']
+    """
+    lines = verdict.splitlines()
+    refined = next((line for line in lines if line.startswith("Found after refinement")), None)
+    if refined is None or guaranteed:
+        return lines
+    return [refined if line.startswith("Found from") else line for line in lines if line != refined]
 
 
 def promise(leading: Prediction) -> str:

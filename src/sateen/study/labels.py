@@ -109,7 +109,7 @@ def _timed(model: Model, formula: Formula, points: Points, name: str) -> tuple[l
         values = exact(model, formula, points, progress=None).tolist()
     except SateenError as error:
         problem = f"{name} cannot be computed: {error}"
-        raise ExactError(problem, remedy="take runs in the place of {exact=True}", argument="exact") from error
+        raise ExactError(problem, remedy="use runs instead of {exact=True}", argument="exact") from error
     return values, time.process_time() - start
 
 

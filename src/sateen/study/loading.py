@@ -36,7 +36,7 @@ def observing(study: StudySpec, folder: ResultFolder, context: RunContext) -> tu
 
 def store_name(study: StudySpec) -> str:
     """The name of the file with the runs."""
-    # A store knows a function by its text alone; here it shall be known by all that stands in its file.
+    # A store knows a function by its text alone; here it is identified by everything in its file.
     return f"runs-{study.code[:16]}.db" if study.code else "runs.db"
 
 

@@ -21,12 +21,12 @@ from sateen.study.parts import RECORD, PartsRecord, difference, read_record, wri
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Merged:
-    """What is in the target of a merge: of each stage, or campaign, how many runs it `has`, and how many there are in
-    `total`; how many were `added` just now.
+    """What the target of a merge contains: for each stage, or campaign, how many runs it `has`, how many there are in
+    `total`, and how many were `added` by this merge.
 
-    `missing` are the parts of a study of which runs are missing, as (number, parts); those that are in the sources, and
-    could not be compared, are not counted. `study` is its name, and `file` its file, if all parts are of the same one;
-    both are empty for stores.
+    `missing` lists the parts of a study with missing runs, as (number, parts); runs that are in the sources but could
+    not be compared are not counted. `study` is the name of the study, and `file` its file, if all parts belong to the
+    same one; both are empty for stores.
     """
 
     into: str
@@ -48,12 +48,12 @@ class Merged:
 
 
 def merge(sources: Sequence[File], *, into: File, progress: Progress | None = USUAL) -> Merged:
-    """Join the runs in several folders with parts of a study into the folder `into`; or those in stores of `observe`.
+    """Join the runs of several parts of a study, or of several stores of `observe`, into the folder or store `into`.
 
-    Parts are made by `Study.run_part`, or by `observe` with `part` and `store`. Their order does not matter, and runs
-    that are there twice are counted once: if two sources say otherwise of the same runs, or are of different studies,
-    nothing is merged. Parts may be missing. Those that come later are merged into the same target, and `Study.run` in
-    that folder makes the runs that are still missing, and continues.
+    Parts are made by `Study.run_part`, or by `observe` with `part` and `store`. Their order does not matter, and
+    duplicate runs are counted once. If two sources contradict each other about the same runs, or belong to different
+    studies, nothing is merged. Parts may be missing. Merge later ones into the same target; `Study.run` in that folder
+    makes the runs that are still missing, and continues.
 
     >>> from sateen import Model, Space, observe, stl
     >>> model, formula = Model.parse("species A = 10\\nA -> 0 @ mass_action(k)"), stl("F[0, 2] A == 0")

@@ -263,7 +263,7 @@ def _check_form(toml: StudyFile, model: Source, part: str, properties: Mapping[s
             refuse_timed(model)
             Question.of(formula)
         except SateenError as error:
-            remedy = "take runs in the place of exact = true"
+            remedy = "use runs instead of exact = true"
             toml.fail(("observe", part, "exact"), f"{name} cannot be computed: {error}", remedy)
 
 
@@ -356,7 +356,7 @@ def _guarantee(
 
 
 def _request(table: GuaranteeTable, calibration: Calibration) -> CalibrateRequest:
-    """What is asked of `calibrate`, checked; too few points for the level are refused before they are observed."""
+    """The checked request for `calibrate`; too few points for the level are refused before they are observed."""
     options: dict[str, Any] = {
         name: value for name, value in asdict(table).items() if name != "of" and value is not None
     }

@@ -37,7 +37,7 @@ from sateen.pools.pool import Pool
 from sateen.study.decided import DecisionResult, decision_content, decision_from, load_certificate
 from sateen.study.decisions import ARRAYS, CERTIFICATE
 from sateen.study.extremes import Extreme
-from sateen.study.findings import REFITTED, is_refitted
+from sateen.study.findings import REFITTED, is_refitted, shown_verdict
 from sateen.study.label_tasks import fewest_points
 from sateen.study.labels import load_labels
 from sateen.study.loading import load_guarantee, load_posterior
@@ -114,12 +114,15 @@ class PropertyResult:
 
     def _repr_html_(self) -> str:
         scores = self._scores_html()
+        verdict = "\n".join(shown_verdict(self.verdict, guaranteed=self.guarantee is not None))
         if not self.train.space.names:
-            return paragraph(self.verdict) + scores
-        shown, learner = self.guaranteed_prediction, self.guaranteed or next(iter(self.posteriors))
+            return paragraph(verdict) + scores
+        shown, leading = self.guaranteed_prediction, self.posteriors[self.guaranteed or next(iter(self.posteriors))]
+        if self.decision is not None and self.guarantee is None:
+            leading = self.decision.posterior
         few = shown is not None and len(self.train.space) <= 2
-        posterior = partial(call_provider, "plot posterior", self.posteriors[learner])
-        return pictured(shown.plot if few and shown is not None else posterior, self.verdict, scores, "Scores")
+        posterior = partial(call_provider, "plot posterior", leading)
+        return pictured(shown.plot if few and shown is not None else posterior, verdict, scores, "Scores")
 
     def _scores_html(self) -> str:
         if self.test is None:
@@ -152,7 +155,7 @@ class Result:
 
     @property
     def command(self) -> str:
-        """What reproduces it."""
+        """The command that reproduces it."""
         return str(self.provenance.get("command", ""))
 
     @property
@@ -162,13 +165,16 @@ class Result:
 
     @property
     def stages(self) -> Mapping[str, str]:
-        """Of each task, in order, whether the last run "computed" or "reused" its result."""
+        """For each task, in order, whether the last run "computed" or "reused" its result."""
         return MappingProxyType(self.provenance.get("stages", {}))
 
     @classmethod
     def load(cls, folder: File) -> Result:
-        """The result in a folder that `run` has filled. A file in it that was changed since is a StoreError; without
-        provenance.json, which has the hashes of all files, each is judged by its own checksum."""
+        """The result in a folder that `run` has filled.
+
+        If a file in it was changed since, this raises a StoreError. Without provenance.json, which has the hashes of
+        all files, each file is checked by its own checksum.
+        """
         where = ResultFolder(FilePath(folder))
         if not where.result.is_file():
             hint = "the study is not finished there; run it again" if where.stages.is_dir() else "give another"
@@ -178,7 +184,7 @@ class Result:
 
     @classmethod
     def from_folder(cls, where: ResultFolder, provenance: Mapping[str, Any]) -> Result:
-        """The result in a folder, with the provenance that is given."""
+        """The result in a folder, with the given provenance."""
         plain, content = load_result(where)
         read = _Reader(where, provenance.get("hashes"))
         read(where.result, lambda _: None, ANEW)

@@ -97,7 +97,7 @@ class StudySpec:
     `model` may be Code in the place of a model, which is not run before the study is. `properties` are formulas by
     name, or None for the one property that such code decides by itself. `learners` are by name, and `settings` what the
     file sets of each; "default" chooses by the observations. `caps` are those of `observe`. `text` is the file as it
-    was read. `decide` is what shall be decided about one of the properties. `on` is the
+    was read. `decide` is what to decide about one of the properties. `on` is the
     address of the workers, which has no part in any result.
     """
 

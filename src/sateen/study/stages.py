@@ -122,7 +122,7 @@ def load_code(study: StudySpec, path: FilePath) -> None:
 
 
 def check_computable(study: StudySpec, path: FilePath) -> None:
-    """Refuse what shall be computed for some seconds and cannot be, before the first task begins."""
+    """Refuse labels that are to be computed for some seconds and cannot be, before the first task begins."""
     bought = study_tasks(study, path).purchase
     if bought is None or bought.finished or not (study.calibration and study.calibration.exact):
         return

@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 2**18  # of a study file
 class Study(StudySpec):
     """One question: a model over a space, properties, what to observe, how to learn, what to guarantee.
 
-    `load` reads it from a TOML file, `run` answers it; its parts are those of StudySpec.
+    `load` reads it from a TOML file, and `run` answers it.
 
     >>> study = Study.parse('''
     ...     study = { name = "decay", seed = 1 }
@@ -58,7 +58,7 @@ class Study(StudySpec):
 
     @classmethod
     def parse(cls, text: str, *, file: File | None = None) -> Study:
-        """The study in a TOML text; `file` is where it is, next to which others are looked for."""
+        """The study in a TOML text; `file` is its place, next to which other files are looked for."""
         if len(text) > _MOST_BYTES:
             raise InputError(f"a study of {len(text):,} characters; at most {_MOST_BYTES:,} are read")
         return read_study(cls, text, None if file is None else FilePath(file))
@@ -72,19 +72,18 @@ class Study(StudySpec):
         progress: Progress | None = USUAL,
         code: bool = True,
     ) -> Result:
-        """Compute what is pending, and return the result, which stands in the folder too.
+        """Compute what is pending, and return the result, which is also written to the folder.
 
-        The result of every task is kept in the folder under a fingerprint of all that it depends on. So a run that was
-        stopped, by Ctrl-C, kill -9 or a full disk, resumes when the same is run again; and when the study has changed,
-        only what depends on the change is recomputed. Several learners and properties are fitted side by side in
-        processes. The result is the same to the last bit however often it was interrupted, and for any number of
-        `workers`.
+        The folder keeps the result of every task under a fingerprint of everything that it depends on. So a run that
+        was stopped, by Ctrl-C, kill -9 or a full disk, resumes when it is run again. When the study has changed, only
+        what depends on the change is recomputed. Several learners and properties are fitted in parallel processes. The
+        result is the same to the last bit, however often the run was interrupted, and for any number of `workers`.
 
         `executor` says where runs are made and learners fitted: an Executor, a dask Client, a Pool, or an address such
         as "local:4" or "tls://host:8786"; by default `on` in the table [run] of the study, or else this machine.
 
-        A callable and learners of your own are Python code. It runs before anything is simulated, and `progress` is
-        told first; with `code=False` a study that needs it is refused.
+        A callable, and learners of your own, are Python code. They are loaded before anything is simulated, and
+        `progress` first gets a note that names them. With `code=False`, a study that needs such code is refused.
         """
         progress = watcher(progress)
         from sateen.study.result import run_study
@@ -108,10 +107,10 @@ class Study(StudySpec):
     ) -> PartResult:
         """Make the runs of one part, such as (3, 40), the third of forty, for machines that cannot talk to each other.
 
-        The parts are disjoint and cost about the same. They cover the stages that need no fit: training and test, and
-        the calibration where the study gives its points and runs. `merge` joins the folders of the parts, and `run` in
-        the folder that it fills continues, to the same bits as without parts. A part that was stopped resumes when the
-        same is run again; without `folder` it is in `<name>-part-3-of-40`, next to the study.
+        The parts are disjoint and cost about the same. They cover the stages that need no fit: training, test, and the
+        calibration if the study gives its points and runs. `merge` joins the folders of the parts. `run` then continues
+        in the merged folder, and gives the same result as without parts. A part that was stopped resumes when it is run
+        again. By default its folder is `<name>-part-3-of-40`, next to the study.
         """
         progress = watcher(progress)
         from sateen.study.parts import run_part
@@ -121,9 +120,9 @@ class Study(StudySpec):
             return run_part(self, path, part, workers, progress)
 
     def forecast(self, folder: File | None = None, *, part: Part | None = None) -> Forecast:
-        """What `run` would do now, task by task, or `run_part`; nothing is written, and no runs are made.
+        """What `run` or `run_part` would do now, task by task; nothing is written, and no runs are made.
 
-        How long the missing runs take is known where runs of the study are in the folder.
+        It says how long the missing runs take if the folder already has some runs of the study.
         """
         from sateen.study.parts import forecast_part
         from sateen.study.stages import forecast_study

@@ -1,4 +1,4 @@
-"""result.json and provenance.json: what stands in them, and how they are read from a folder that may be a stranger's.
+"""result.json and provenance.json: what they contain, and how they are read from a folder that may not be trusted.
 
 Both keep their own keys at the top, next to a checksum over them. provenance.json has the SHA-256 of result.json and of
 every stage, so that no file of a result can be changed unnoticed.

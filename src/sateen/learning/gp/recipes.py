@@ -26,10 +26,11 @@ class EPGP(Recipe):
     """A Gaussian process with probit link, fitted by expectation propagation.
 
     `kernel` is "matern" (5/2) or "rbf". At most `inducing` points carry the process: by default 100, 200 or 500 for
-    one, two or more parameters. Inputs are on a scale of length 2; `inputs` says whether log or linear. The evidence
-    decides it with "auto", and finds length scales and variance unless these are given: `length_scales` is a number, or
-    one for each varying parameter. With `split` all that is learned from a random share of the points, and the
-    posterior from the others, so that `kl()` means something. A fit that needs more than `memory` bytes is refused.
+    one, two or more parameters. Inputs are scaled to length 2, on a log or linear scale as `inputs` says. With "auto",
+    the evidence decides. It also gives the length scales and the variance, unless they are given: `length_scales` is a
+    number, or one for each varying parameter. With `split`, all of these are learned from a random share of the points,
+    and the posterior from the others, so that `kl()` is meaningful. A fit that needs more than `memory` bytes is
+    refused.
 
     >>> EPGP(kernel="mattern")
     Traceback (most recent call last):
@@ -54,7 +55,7 @@ class EPGP(Recipe):
 
     @classmethod
     def faithful(cls, **settings: Any) -> FaithfulEPGP:
-        """The paper's own EP-GP, with the full covariance of all points; to compare with, for its memory is N²."""
+        """The paper's own EP-GP, with the full covariance of all points; for comparison, because its memory is N²."""
         return FaithfulEPGP(**settings)
 
 
@@ -92,20 +93,21 @@ class SVIGP(Recipe):
     """A Gaussian process fitted by natural-gradient variational inference.
 
     `kernel` is "matern" (5/2) or "rbf", `link` "probit" or "logit". At most `inducing` points carry the process: by
-    default 100, 200 or 500 for one, two or more parameters. They are chosen among the data, where the process is least
-    known or, with `selection="random"`, at random; and moved to where they serve best with `optimise_inducing`. Or they
-    are given, as `inducing_points`, rows of parameter values.
+    default 100, 200 or 500 for one, two or more parameters. They are chosen among the data: where the process is least
+    known, or at random with `selection="random"`. With `optimise_inducing` they are then moved to the best places. Or
+    give them as `inducing_points`, rows of parameter values.
 
-    Every step takes in all of the data, read in blocks when they are many; with `batch` a step takes a random batch of
-    that many points. `passes` limits the passes over the data: by default 50 steps, 1 pass over what is read in
-    blocks, 10 with batches.
+    Every step uses all data, which are read in blocks if there are many points. With `batch`, a step uses a random
+    batch of that many points. `passes` limits the passes over the data: by default 50 steps, 1 pass over data read in
+    blocks, or 10 with batches.
 
-    Inputs are on a scale of length 2; `inputs` says whether log or linear. The evidence decides it with "auto", and
-    finds length scales and variance unless these are given: `length_scales` is a number, or one for each varying
-    parameter. At most 4,000 points are used for that, all of them with `hyperparameters="joint"`. With `split` all that
-    is learned from a random share of the points, and the posterior from the others, so that `kl()` means something.
+    Inputs are scaled to length 2, on a log or linear scale as `inputs` says. With "auto", the evidence decides. It also
+    gives the length scales and the variance, unless they are given: `length_scales` is a number, or one for each
+    varying parameter. This uses at most 4,000 points, or all of them with `hyperparameters="joint"`. With `split`, all
+    of these are learned from a random share of the points, and the posterior from the others, so that `kl()` is
+    meaningful.
 
-    With `floor`, intervals are nowhere much narrower than the runs of the whole training allow: see docs/learning.md.
+    With `floor`, no interval is much narrower than the runs of the whole training support: see docs/learning.md.
 
     With `device="cpu"` NumPy does all of the work. With "gpu", or "auto" for the best device that JAX finds, JAX reads
     the rows, where they are more than 4,000, and predicts, in double precision.
@@ -158,7 +160,7 @@ class SVIGP(Recipe):
 
     @classmethod
     def faithful(cls, **settings: Any) -> FaithfulSVIGP:
-        """The paper's own SVI-GP, by Adam over mini-batches; to compare with, for it takes minutes to weeks."""
+        """The paper's own SVI-GP, by Adam over mini-batches; for comparison, because it takes minutes to weeks."""
         return FaithfulSVIGP(**settings)
 
     @classmethod

@@ -109,7 +109,7 @@ def _inferred(recipe: SVIGP, prior: Prior, basis: Basis, sample: Sample, seed: i
         return _at_once(recipe, basis, sample, None, _TOLERANCE, progress)
     first = _at_once(recipe, basis, few, None, _MANY_TOLERANCE, progress)
     if first.interrupted or prior.interrupted:
-        note = f"only {len(few):,} of {len(sample):,} points were taken in before Ctrl-C"
+        note = f"only {len(few):,} of {len(sample):,} points were read before Ctrl-C"
         return replace(first, interrupted=True, notes=(note,))
     if 8.0 * len(sample) * len(basis.points) <= _AT_ONCE:
         if not data.by:

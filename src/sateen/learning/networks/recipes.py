@@ -16,17 +16,18 @@ _CONFIDENCE: Final = 0.99  # that no quantile of the draws is further off than `
 class SVIBNN(Recipe):
     """A Bayesian neural network d-`width`-`width`-1 with independent normal weights.
 
-    It is trained for `steps` mini-batches of `batch` points (None: 100, or 512 where there are 300,000 points or more),
-    or for `epochs` over all of them where these are given, at `rate`; before that, `pretraining` as many train the
+    It is trained for `steps` mini-batches of `batch` points (None: 100, or 512 for 300,000 points or more), or for
+    `epochs` over all points if given, at the learning rate `rate`. Before that, `pretraining` steps or epochs train the
     deterministic network at which the prior is centred, at `pretraining_rate` and with the prior precision
-    `weight_decay` (None: as many as there are inputs, at most 10). Both rates sink to 0 with `cooling`. The prior has
-    the deviation `prior_scale` / `width`; with `layer_prior`, a layer has `prior_scale` over its own width instead, so
-    that the output layer has `prior_scale`. Without `scale_likelihood`, the likelihood of a batch is not scaled to all
-    points: the prior then counts once for every batch of an epoch. `guides` such networks are trained, each from random
-    weights of its own, and the posterior is their equal mixture (None: 1, or 4 where there are 300,000 points or more).
-    Posterior quantiles are those of `draws` networks (None: so many that with 99 % probability no quantile is off by
-    more than `quantile_error` in its level, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart). `precision`
-    is that of numbers. With `floor`, intervals are nowhere much narrower than the runs of the whole training allow.
+    `weight_decay` (None: the number of inputs, at most 10). With `cooling`, both rates fall to 0. The prior has the
+    deviation `prior_scale` / `width`; with `layer_prior`, a layer has `prior_scale` over its own width instead, so that
+    the output layer has `prior_scale`. Without `scale_likelihood`, the likelihood of a batch is not scaled to all
+    points: the prior then counts once for every batch of an epoch. `guides` such networks are trained, each from its
+    own random weights, and the posterior is their equal mixture (None: 1, or 4 for 300,000 points or more). Posterior
+    quantiles are those of `draws` networks (None: as many as needed so that with 99 % probability the level of no
+    quantile is off by more than `quantile_error`, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart).
+    `precision` is that of the floating-point numbers. With `floor`, no interval is much narrower than the runs of the
+    whole training support.
 
     >>> SVIBNN().number_of_draws, SVIBNN.faithful().number_of_draws
     (736, 1000)
@@ -69,7 +70,7 @@ class SVIBNN(Recipe):
     def faithful(cls) -> SVIBNN:
         """The settings in the paper's text: leaky ReLU, sigmoid, linear inputs, 2000 epochs, constant rates.
 
-        The prior of each layer has one over its own width as its deviation, so 1 at the output.
+        The prior deviation of each layer is one over its own width, so it is 1 at the output.
         """
         return cls(
             width=30,
@@ -109,12 +110,12 @@ class SVIBNN(Recipe):
 class LaplaceNet(Recipe):
     """An ensemble of `nets` networks d-`width`-`width`-1, each with the linearised Laplace approximation around it.
 
-    Each is trained for `steps` mini-batches of `batch` points (None: 256, or 512 where there are 300,000 points or
-    more), with steps of `rate` that sink to 0. `weight_decay` is the precision of the normal prior of every weight
-    (None: as many as there are inputs, at least 1 and at most 10). The curvature is summed over `curvature_rows` rows,
-    drawn at random, and scaled to all. Of the belief about the weights, `draws` draws for each network are kept, whose
-    covariance stands for it. `precision` is that of numbers. With `floor`, intervals are nowhere much narrower than the
-    runs of the whole training allow.
+    Each is trained for `steps` mini-batches of `batch` points (None: 256, or 512 for 300,000 points or more), at a
+    learning rate that falls from `rate` to 0. `weight_decay` is the precision of the normal prior of every weight
+    (None: the number of inputs, at least 1 and at most 10). The curvature is summed over `curvature_rows` randomly
+    drawn rows, and scaled to all. For each network, `draws` draws from the posterior of the weights are kept, and their
+    covariance represents it. `precision` is that of the floating-point numbers. With `floor`, no interval is much
+    narrower than the runs of the whole training support.
 
     >>> LaplaceNet(nets=0)
     Traceback (most recent call last):

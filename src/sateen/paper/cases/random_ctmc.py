@@ -6,7 +6,7 @@ initial total, the propensities are
 
     Si -> …  k·Si        Si + Sj -> …  k·Si·Sj/N0        2 Si -> …  k·Si(Si-1)/N0        0 -> Si  k·N0
 
-A draw is rejected as a whole, and made again, if a reaction changes nothing, stands there twice or can never fire, if
+A draw is rejected as a whole, and repeated, if a reaction changes nothing, stands there twice or can never fire, if
 N0 is 0, or if fewer than two species take part, so that none can be compared.
 
 The properties look at random species, Si other than Sj, up to T = 10:
