@@ -7,12 +7,16 @@ stage does not change the numbers of the others.
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 from typing import TYPE_CHECKING, Final
+
+from sateen.core.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.random import Generator, SeedSequence
 
 _WORDS: Final = 4  # of 32 bits, from the hash of the names
+_MOST: Final = 2**63
 
 
 def stream(seed: int, *names: str | int) -> Generator:
@@ -44,3 +48,9 @@ def seed_sequence(seed: int, *names: str | int) -> SeedSequence:
     digest = hashlib.sha256("\0".join(parts).encode()).digest()
     key = tuple(int.from_bytes(digest[4 * n : 4 * n + 4], "little") for n in range(_WORDS))
     return SeedSequence(seed, spawn_key=key)
+
+
+def check_seed(seed: object) -> None:
+    """Refuses what is not a seed of runs."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < _MOST:
+        raise InputError(f"a seed is a whole number from 0 to 2^63 - 1, not {seed!r}", argument="seed")

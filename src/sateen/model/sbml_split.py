@@ -9,16 +9,16 @@ rates, and their difference must be the law.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from sateen.core.seeds import stream
-from sateen.language.expression import Expression, Number, Operation, Values
+from sateen.language.expression import Expression, Number, Operation, Values, in_order
 from sateen.model.sbml_math import sum_of
-from sateen.model.signs import Signs, cancelled
+from sateen.model.signs import Signs, bounds, cancelled
 
 Parts: TypeAlias = tuple[Expression | None, Expression | None]  # what is added, and what is taken away
 
@@ -29,6 +29,11 @@ _LARGEST: Final = 1e6
 _TOLERANCE: Final = 1e-12  # of the sum of the two ways
 _ONE: Final = Number(1.0)
 _ZERO: Final = Number(0.0)
+# What is never negative about a number that is rounded.
+_ROUNDINGS: Final[Mapping[str, Callable[[Expression, Expression], Parts]]] = {
+    "floor": lambda rounded, number: (number, Operation("-", (rounded,))),
+    "ceil": lambda rounded, number: (rounded, Operation("-", (number,))),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Splitter:
     def split(self, law: Expression) -> Split | None:
         """The two ways of a law; None where it is proved to be negative in no state."""
         signs, mixed = Signs(self.values, self.real), list[Expression]()
-        if signs.never_negative(law):
+        if signs.never_negative(law) or self._is_remainder(law, signs):
             return None
         added, taken = (part or _ZERO for part in self._parts(law, signs, mixed))
         state = self._states(law)
@@ -75,6 +80,38 @@ class Splitter:
         gap = np.abs(forward[known] - backward[known] - net[known])
         exact = exact and bool((gap <= _TOLERANCE * both).all()) and _ZERO not in (added, taken) and not mixed
         return Split(added, taken, exact, bool((net < 0).any()))
+
+    def _is_remainder(self, law: Expression, signs: Signs) -> bool:
+        """Whether rounding keeps a law from being negative, as in `rem(A, 2)`, which is A - 2 * floor(A / 2)."""
+        plain = self._settled(law)
+        rounded = [each for each in in_order(plain) if isinstance(each, Operation) and each.symbol in _ROUNDINGS]
+        given = [_sum(*_ROUNDINGS[each.symbol](each, each.operands[0])) for each in rounded]
+        return bool(given) and signs.never_negative(plain, tuple(each for each in given if each is not None))
+
+    def _settled(self, node: Expression) -> Expression:
+        """An expression without the choices that bounds decide."""
+        if not isinstance(node, Operation):
+            return node
+        operands = tuple(map(self._settled, node.operands))
+        truth = self._truth(operands[0]) if node.symbol == "if" else None
+        return Operation(node.symbol, operands) if truth is None else operands[1 if truth else 2]
+
+    def _truth(self, condition: Expression) -> bool | None:
+        """Whether a condition holds in every state or in none; None where bounds show neither."""
+        match condition:
+            case Operation("not", (operand,)):
+                truth = self._truth(operand)
+                return None if truth is None else not truth
+            case Operation("and" | "or" as symbol, operands):
+                parts, decisive = list(map(self._truth, operands)), symbol == "or"
+                return decisive if decisive in parts else None if None in parts else not decisive
+            case Operation("<" | "<=" | ">" | ">=" as symbol, (left, right)):
+                less, more = (left, right) if symbol.startswith("<") else (right, left)
+                low, high = bounds(Operation("+", (more, Operation("-", (less,)))), self.values)
+                if symbol.endswith("="):
+                    return True if low >= 0.0 else False if high < 0.0 else None
+                return True if low > 0.0 else False if high <= 0.0 else None
+        return None
 
     def _states(self, law: Expression) -> Values:
         """Random states, on a log scale and with small counts among them, the same for any choice of names."""

@@ -17,6 +17,7 @@ from sateen.core.ensemble import Ensemble, check_times
 from sateen.core.errors import InputError, Interrupted, SateenWarning, nearest
 from sateen.core.path import Path
 from sateen.core.progress import USUAL, Progress, watcher
+from sateen.core.seeds import check_seed
 from sateen.core.space import Points
 from sateen.core.text import names_text, plural, shown
 from sateen.core.threads import processors
@@ -111,6 +112,7 @@ def simulate(
     """
     progress = watcher(progress)
     check_model(model)
+    check_seed(seed)
     several = isinstance(theta, Points | Sequence) or is_frame(theta)
     if times is None:
         points = theta if several else None
@@ -274,6 +276,8 @@ def _thetas(
 def _names(model: Model, chosen: str | Sequence[str] | None) -> tuple[str, ...]:
     """The species and observables to show, in the order in which they are given."""
     known = (*model.species, *(observable.name for observable in model.observables))
+    if not isinstance(chosen, Iterable | None):
+        raise InputError(f"{{species}} are names, not {shown(chosen)}", argument="species")
     names = known if chosen is None else (chosen,) if isinstance(chosen, str) else tuple(chosen)
     for name in names:
         if name not in known:
