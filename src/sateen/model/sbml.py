@@ -72,7 +72,8 @@ def read_sbml(
     values = _values(names, molecules)
     start = {**values, **{each.name: float(each.initial.evaluate(values)) for each in variables}}
     real = {SBML_TIME.name, *(each.name for each in variables if not each.whole)}
-    splitter = Splitter(_values(names, molecules, zero=1.0), molecules or 1.0, real)
+    varied = {each.name for each in _parameters(names)}
+    splitter = Splitter(_values(names, molecules, zero=1.0), molecules or 1.0, real, varied)
     reactions = reactions_of(names, file, splitter, start, split)
     events = events_of(names, file)
     observed = {name: value for name, value in names.observed() if SBML_TIME.name not in value.names}

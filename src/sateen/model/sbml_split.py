@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from sateen.core.seeds import stream
-from sateen.language.expression import Expression, Number, Operation, Values, in_order
+from sateen.language.expression import Expression, Number, Operation, Values, in_order, number
 from sateen.model.sbml_math import sum_of
 from sateen.model.signs import Signs, bounds, cancelled
 
@@ -59,18 +59,52 @@ class Split:
 class Splitter:
     """How laws are split: `values` are of all names that do not move, `scale` the molecules in a unit of amount.
 
-    What moves is a whole number, unless it is `real`.
+    What moves is a whole number, unless it is `real`; `varied` are those of the values that a user may change.
     """
 
     values: Mapping[str, float]
     scale: float = 1.0
     real: Set[str] = frozenset()
+    varied: Set[str] = frozenset()
 
     def split(self, law: Expression) -> Split | None:
         """The two ways of a law; None where it is proved to be negative in no state."""
-        signs, mixed = Signs(self.values, self.real), list[Expression]()
-        if signs.never_negative(law) or self._is_remainder(law, signs):
+        signs = Signs(self.values, self.real)
+        if self._is_rate(law, signs):
             return None
+        found = self._ways(law, signs)
+        if found.one_way and found.negative:  # as b*X - d*X with b < d is
+            other = self._ways(law, self._free)
+            return other if other.exact else found
+        return found
+
+    def depends(self, law: Expression) -> bool:
+        """Whether a law whose form shows two ways is proved to be a rate by the values of what may be varied alone.
+
+        Numbers such as 1 - p count as they are: they are one factor, and not two ways.
+        """
+        plain = self._computed(law)
+        return not self._is_rate(plain, self._free) and self._ways(plain, self._free).exact
+
+    @property
+    def _free(self) -> Signs:
+        """Proofs for all values of what may be varied, except that what is negative stays so."""
+        values = {name: value for name, value in self.values.items() if name not in self.varied or value < 0.0}
+        return Signs(values, self.real)
+
+    def _computed(self, node: Expression) -> Expression:
+        """An expression with a number in the place of each operation on what does not move."""
+        if not isinstance(node, Operation):
+            return node
+        value = None if node.symbol == "-" else Signs(self.values).value(node)
+        return Operation(node.symbol, tuple(map(self._computed, node.operands))) if value is None else number(value)
+
+    def _is_rate(self, law: Expression, signs: Signs) -> bool:
+        return signs.never_negative(law) or self._is_remainder(law, signs)
+
+    def _ways(self, law: Expression, signs: Signs) -> Split:
+        """The two ways that the form of a law shows, and what numbers say of them."""
+        mixed: list[Expression] = []
         added, taken = (part or _ZERO for part in self._parts(law, signs, mixed))
         state = self._states(law)
         net, forward, backward = (self._at(each, state) for each in (law, added, taken))
