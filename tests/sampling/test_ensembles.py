@@ -234,3 +234,14 @@ def test_a_data_frame_has_a_point_in_each_row():
 
 def test_no_points_give_no_ensembles():
     assert st.simulate(DEATH, [], times=[1.0], runs=5, seed=1) == ()
+
+
+@pytest.mark.parametrize(("until", "most", "least"), [(2.0, 10**7, 80), (1e9, 150, 60), (0.0, 10, 0)])
+def test_a_single_path_reports_how_far_it_is_in_time_or_in_jumps(until, most, least):
+    busy = st.Model.parse("species X = 300\n0 -> X @ 300\nX -> 0 @ X")
+    progress = Watcher()
+    path = st.simulate(busy, until=until, seed=1, max_events=most, progress=progress)
+    assert progress.told == [("simulating", 100, "%")]
+    assert least <= progress.done <= 100
+    assert progress.finished == 1
+    assert path == st.simulate(busy, until=until, seed=1, max_events=most)

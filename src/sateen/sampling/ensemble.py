@@ -48,6 +48,7 @@ def simulate(
     until: float,
     seed: int,
     max_events: int = _MOST_EVENTS,
+    progress: Progress | None = USUAL,
 ) -> Path: ...
 @overload
 def simulate(
@@ -118,7 +119,14 @@ def simulate(
         points = theta if several else None
         _check_alone(until, runs=runs, species=species, workers=workers, theta=points)
         assert until is not None
-        return reference.simulate(model, theta, until=until, seed=seed, max_events=max_events)  # type: ignore[arg-type]
+        return reference.simulate(
+            model,
+            theta,
+            until=until,
+            seed=seed,
+            max_events=max_events,
+            progress=progress,  # type: ignore[arg-type]
+        )
     if until is not None or runs is None:
         message = "{until} makes one path, {times} and {runs} make an ensemble"
         raise InputError(message, argument="times", remedy="pass {times} with {runs}, or {until} alone")
