@@ -529,10 +529,11 @@ def test_what_may_go_below_0_is_doubted():
 
 def test_packages_that_need_not_be_understood_and_moles_are_noted():
     layout = ' xmlns:layout="http://www.sbml.org/sbml/level3/version1/layout/version1" layout:required="false"'
-    model = read(X, K, DECAY, attributes=layout, substanceUnits="mole")
+    with pytest.warns(st.ModelWarning, match="the unit of amounts is the mole"):
+        model = read(X, K, DECAY, attributes=layout, substanceUnits="mole")
     assert model.warnings == (
         "the package layout is not read",
-        "line 3: the unit of amounts is the mole; they are read as molecules",
+        "line 3: the unit of amounts is the mole; they are read as molecules, unless a scale says how many it has",
     )
 
 

@@ -235,3 +235,24 @@ def test_the_command_line_and_studies_take_a_scale(tmp_path):
     assert "--scale is for models" in sateen("inspect", study, "--scale", "3", code=2).output
     study.write_text(study.read_text("utf-8").replace("scale = 200", "split = false\nscale = 200"), encoding="utf-8")
     assert st.Study.load(study).model == read
+
+
+def test_an_amount_far_below_one_is_not_nothing():
+    text = document(species("X", "1e-22"), K, DECAY)
+    with pytest.raises(st.ModelError, match=r"the species X begins with 1e-22") as refused:
+        read_sbml(text)
+    assert "scale=1e+25" in str(refused.value)
+    assert read_sbml(text, scale=1e25).model.initial({}) == {"X_count": 1000.0}
+    few = read_sbml(text, scale=1e20).model
+    assert few.initial({}) == {"X_count": 0.0}
+    assert any("X begins with 1e-22, rounded to 0 molecules" in note for note in few.warnings)
+
+
+def test_amounts_in_another_unit_than_molecules_are_doubted_unless_a_scale_is_given():
+    micromole = element("unit", kind="mole", exponent=1, scale=-6, multiplier=1)
+    units = element("unitDefinition", element("listOfUnits", micromole), id="substance")
+    text = document(units, X, K, DECAY, substanceUnits="substance")
+    with pytest.warns(ModelWarning, match=r"the unit of amounts is substance, 6\.02214e\+17 molecules; they are read"):
+        made = read_sbml(text).model
+    assert made.initial({}) == {"X": 10.0}
+    assert read_sbml(text, scale=2).model.initial({"scale": 2.0}) == {"X_count": 20.0}  # without a doubt

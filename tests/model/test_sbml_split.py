@@ -193,3 +193,51 @@ def test_claims_from_a_split_model_name_the_split():
     assert words in str(posterior.predict(space.grid(2)).claim)
     held_out = st.observe(model, formula, space.uniform(80, seed=4), runs=20, seed=5)
     assert words in str(st.calibrate(posterior, held_out, level=0.8, confidence=None).claim)
+
+
+@pytest.mark.parametrize(
+    "law", ["rem(A, 2)", "A % 2", "k * rem(A, 3) * B", "A / q - floor(A / q)", "ceil(A / 2) - A / 2"]
+)
+def test_what_remains_of_a_division_is_a_rate(law):
+    made = read_antimony(f"move: A -> B; {law}; {START}").model
+    assert [each.name for each in made.transitions] == ["move"]
+    assert made.assumptions == ()
+
+
+def test_what_remains_of_a_division_less_something_is_split():
+    made = read_antimony(f"move: A -> B; floor(B / 2) * A - B; {START}").model
+    assert [str(each.rate) for each in made.transitions] == ["floor(B / 2) * A", "B"]
+
+
+def test_a_difference_is_split_where_the_values_of_the_file_make_it_negative_everywhere():
+    made = read_antimony(f"grow: -> A; k*A - q*A; {START}").model
+    assert [(each.name, str(each.rate)) for each in made.transitions] == [("grow", "k * A"), ("grow_reverse", "q * A")]
+    assert made.assumptions
+
+
+@pytest.mark.parametrize("law", ["q*A - k*A", "k*A*(1 - k*B/(B + q))", "k*A*(A - k)"])
+def test_a_difference_that_only_the_values_of_the_file_make_a_rate_is_noted(law):
+    made = read_antimony(f"move: A -> B; {law}; {START}").model
+    assert [each.name for each in made.transitions] == ["move"]
+    assert any("because it is negative in no state under the values of the file" in note for note in made.warnings)
+
+
+@pytest.mark.parametrize("law", ["k*A*(1 - B/(B + q))", "(q - k)*A", "k*A*(A - 1)/2", "k*A*(1 - A^q/(Ks^q + A^q))"])
+def test_a_rate_under_all_values_or_by_one_factor_is_not_noted(law):
+    made = read_antimony(f"move: A -> B; {law}; {START}").model
+    assert [each.name for each in made.transitions] == ["move"]
+    assert not any("under the values" in note for note in made.warnings)
+
+
+def test_a_value_under_which_a_law_is_no_rate_any_more_stops_the_run_by_name():
+    """The proof that k*A*(1 - c*B/(B + K)) is a rate takes c = 1 from the file."""
+    made = read_antimony(f"move: A -> B; k*A*(1 - c*B/(B + K)); c = 1; K = 5; {START}").model
+    assert [each.name for each in made.transitions] == ["move"]
+    points, formula = st.Space(c=(1, 4)).grid(4), st.stl("F[0, 5] A < 2")
+    message = r"the rate of move is -1\.25 at time 0, where A = 10, B = 3.*\n.*c = 3"
+    with pytest.raises(st.SimulationError, match=message):
+        st.simulate(made, {"c": 3}, times=[5], runs=10, seed=1)
+    with pytest.raises(st.SimulationError, match="the rate of move is -"):
+        st.observe(made, formula, points, runs=10, seed=1)
+    with pytest.raises(st.SimulationError, match="the rate of move is -"):
+        st.exact(made, formula, points)

@@ -74,6 +74,19 @@ class TestPath:
         with pytest.raises(PathError, match="no species X"):
             SIR.plot(species="X")
 
+    def test_of_a_scaled_model_the_amounts_of_the_file_are_drawn_unless_others_are_named(self) -> None:
+        names = ("A_count", "B_count", "dose", "A", "B", "total", "[A]", "[B]")
+        scaled = Path(times=[0], states=[range(8)], species=names, end=1, values={"scale": 1000.0})
+        assert set(drawn(scaled.plot())) == {"dose", "A", "B", "total"}
+        assert set(drawn(scaled.plot(species=["[A]", "A_count"]))) == {"[A]", "A_count"}
+        runs = Ensemble([0, 1], np.zeros((3, 2, 8)), names, {"scale": 1000.0})
+        assert set(drawn(runs.plot(runs=0))) == {"dose", "A", "B", "total"}
+
+    def test_counts_without_a_scale_and_lone_concentrations_are_drawn(self) -> None:
+        plain = Path(times=[0], states=[range(2)], species=("A", "A_count"), end=1, values={"k": 1.0})
+        assert set(drawn(plain.plot())) == {"A", "A_count"}
+        assert set(drawn(Path(times=[0], states=[[1]], species=("[A]",), end=1).plot())) == {"[A]"}
+
     def test_it_draws_on_the_axes_it_is_given(self) -> None:
         axes = Figure().add_subplot()
         assert SIR.plot(ax=axes) is axes

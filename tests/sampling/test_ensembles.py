@@ -200,6 +200,10 @@ def test_progress_is_told_of_every_run():
         ),
         ({"times": [1], "runs": 2, "max_events": 0}, "max_events is a whole number from 1"),
         ({"times": [1], "runs": 2, "seed": -1}, "a seed is a whole number from 0"),
+        ({"times": [1], "runs": 2, "seed": 1.5}, r"a seed is a whole number from 0 .* not 1\.5"),
+        ({"times": [1], "runs": 2, "seed": None}, "a seed is a whole number from 0 .* not None"),
+        ({"until": 1, "seed": None}, "a seed is a whole number from 0 .* not None"),
+        ({"times": [1], "runs": 2, "species": 5}, "species are names, not 5"),
         ({"times": [1], "runs": 2, "theta": {"q": 1.0}}, "q"),
         ({"times": [1], "runs": 2, "theta": {}}, "k"),
         ({"times": [1], "runs": 2, "theta": "k=1"}, "theta is a mapping of parameters to values, Points, a data"),
@@ -209,6 +213,13 @@ def test_progress_is_told_of_every_run():
 def test_what_cannot_be_simulated_is_refused_by_name(options, message):
     with pytest.raises((st.InputError, st.MissingValueError), match=message):
         st.simulate(DEATH, **{"theta": {"k": 1.0}, "seed": 1} | options)
+
+
+def test_the_start_alone_can_be_asked_for():
+    again = st.Model.parse("species X = 3\nX -> 0 @ X\nevent refill: X := 7 when time >= 0 initially false")
+    for model, theta, count in ((DEATH, {"k": 1.0}, 40), (again, {}, 7)):
+        assert set(st.simulate(model, theta, times=[0], runs=20, seed=1).states.ravel()) == {count}
+        assert st.replay(model, theta, until=0, seed=1, run=3).at(0) == {"X": count}
 
 
 def test_a_data_frame_has_a_point_in_each_row():
@@ -223,3 +234,14 @@ def test_a_data_frame_has_a_point_in_each_row():
 
 def test_no_points_give_no_ensembles():
     assert st.simulate(DEATH, [], times=[1.0], runs=5, seed=1) == ()
+
+
+@pytest.mark.parametrize(("until", "most", "least"), [(2.0, 10**7, 80), (1e9, 150, 60), (0.0, 10, 0)])
+def test_a_single_path_reports_how_far_it_is_in_time_or_in_jumps(until, most, least):
+    busy = st.Model.parse("species X = 300\n0 -> X @ 300\nX -> 0 @ X")
+    progress = Watcher()
+    path = st.simulate(busy, until=until, seed=1, max_events=most, progress=progress)
+    assert progress.told == [("simulating", 100, "%")]
+    assert least <= progress.done <= 100
+    assert progress.finished == 1
+    assert path == st.simulate(busy, until=until, seed=1, max_events=most)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator, SeedSequence
 
 _WORDS: Final = 4  # of 32 bits, from the hash of the names
+_MOST_OF_RUNS: Final = 2**63
 
 
 def stream(seed: int, *names: str | int) -> Generator:
@@ -42,10 +43,17 @@ def seed_sequence(seed: int, *names: str | int) -> SeedSequence:
     """numpy's SeedSequence of the stream with these names; without a seed numpy would take one from the system."""
     from numpy.random import SeedSequence
 
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise InputError(f"seed is a whole number from 0 up, not {seed!r}", argument="seed")
+    check_seed(seed)
     # A separator that no part contains, so that ("ab", "c") and ("a", "bc") differ; a number is not its own text.
     parts = (f"{type(name).__name__} {name}".replace("\0", "\0\0") for name in names)
     digest = hashlib.sha256("\0".join(parts).encode()).digest()
     key = tuple(int.from_bytes(digest[4 * n : 4 * n + 4], "little") for n in range(_WORDS))
     return SeedSequence(int(seed), spawn_key=key)
+
+
+def check_seed(seed: object, *, of_runs: bool = False) -> None:
+    """Refuse what is not a seed; the engine takes 63 bits of it."""
+    right = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
+    if not right or (of_runs and int(seed) >= _MOST_OF_RUNS):  # type: ignore[call-overload]
+        limit = "to 2^63 - 1" if of_runs else "up"
+        raise InputError(f"a seed is a whole number from 0 {limit}, not {seed!r}", argument="seed")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sateen.core.errors import FormulaError, InputError, SimulationError, nearest
 from sateen.core.path import Path, Verdict, before_jump
 from sateen.core.progress import SILENT, USUAL, Progress, watcher
+from sateen.core.seeds import check_seed
 from sateen.core.text import number_text, values_text
 from sateen.core.types import FloatArray, IntArray
 from sateen.engine.emit import REASONS
@@ -29,8 +30,8 @@ from sateen.model.given import check_model
 from sateen.model.model import Model
 
 _MOST_EVENTS = 10**15  # so that counts stay exact whole numbers
-_MOST_SEED = 2**63
 _FOREVER = 1e300  # later than any time that is waited for
+_SOON = 1e-300  # sooner than any jump
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,8 @@ class Runner:
         """
         runs = int(np.asarray(items).reshape(-1, 3)[:, 2].sum())
         states = np.empty((runs, len(times), len(self.watched)))
-        self._run(theta, items, seed, max_events, float(times[-1]), np.append(times, math.inf), states.reshape(-1))
+        until = max(float(times[-1]), _SOON)
+        self._run(theta, items, seed, max_events, until, np.append(times, math.inf), states.reshape(-1))
         return states
 
     def _run(
@@ -209,7 +211,9 @@ def replay(
     """
     progress = watcher(progress)
     check_model(model)
-    _check_limits(seed, max_events, until)
+    if not until >= 0:
+        raise InputError(f"until is a time from 0 on, not {until}")
+    _check_limits(seed, max_events, max(until, _SOON))
     if not kernel(model, (), checked=True, record=True).is_cached:
         progress.note("compiling (once)")
     values = model.values(theta)
@@ -370,8 +374,7 @@ def _check_small(values: Mapping[str, Value]) -> None:
 
 
 def _check_limits(seed: int, max_events: int, max_time: float) -> None:
-    if not 0 <= seed < _MOST_SEED:
-        raise InputError(f"a seed is a whole number from 0 to 2^63 - 1, not {seed}")
+    check_seed(seed, of_runs=True)
     if not 1 <= max_events <= _MOST_EVENTS:
         raise InputError(f"max_events is a whole number from 1 to {_MOST_EVENTS:,}, not {max_events}")
     if not max_time > 0:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
 from sateen.core.errors import InputError, SimulationError
 from sateen.core.path import Path
+from sateen.core.progress import SILENT, Progress, working
 from sateen.core.text import number_text, values_text
 from sateen.engine.events import Events, just_after
 from sateen.engine.observables import path_of
@@ -22,6 +24,9 @@ from sateen.engine.thinning import Still, Windows
 from sateen.model.model import Model, Transition
 
 State = dict[str, float]
+
+_PARTS: Final = 100  # of a run, as its progress is reported
+_JUMPS: Final = 100  # between two reports
 
 
 def simulate(
@@ -31,6 +36,7 @@ def simulate(
     until: float,
     seed: int,
     max_events: int = 10_000_000,
+    progress: Progress = SILENT,
 ) -> Path:
     """One path of the model on [0, until], under the parameters `theta`.
 
@@ -56,8 +62,12 @@ def simulate(
     times, states = [0.0], [list(state.values())]
     time, absorbed = 0.0, False
     pace: Still | Windows = Windows(model) if model.timed else Still(model)
-    with np.errstate(all="ignore"):
+    done = 0
+    with np.errstate(all="ignore"), working(progress, "simulating", _PARTS, "%"):
         while len(times) <= max_events:
+            if len(times) % _JUMPS == 0:
+                before, done = done, int(_PARTS * max(time / until, len(times) / max_events))
+                progress.advance(done - before)
             environment = {**values, **state}
             rates, edge = pace.rates(environment, time)
             try:

@@ -26,7 +26,7 @@ from sateen.model.sbml_math import SBML_TIME, Element, library
 from sateen.model.sbml_names import Names
 from sateen.model.sbml_reactions import events_of, has_trigger, reactions_of, said
 from sateen.model.sbml_safety import first_character, safe_header
-from sateen.model.sbml_scale import molecules_of, scale_of, scale_remedy
+from sateen.model.sbml_scale import molecules_of, scale_of, scale_remedy, unit_doubts
 from sateen.model.sbml_split import Splitter
 
 _DECLARATION: Final = re.compile(r"\A\ufeff?(?:\s*<\?xml\s[^>]*\?>)?")
@@ -72,7 +72,8 @@ def read_sbml(
     values = _values(names, molecules)
     start = {**values, **{each.name: float(each.initial.evaluate(values)) for each in variables}}
     real = {SBML_TIME.name, *(each.name for each in variables if not each.whole)}
-    splitter = Splitter(_values(names, molecules, zero=1.0), molecules or 1.0, real)
+    varied = {each.name for each in _parameters(names)}
+    splitter = Splitter(_values(names, molecules, zero=1.0), molecules or 1.0, real, varied)
     reactions = reactions_of(names, file, splitter, start, split)
     events = events_of(names, file)
     observed = {name: value for name, value in names.observed() if SBML_TIME.name not in value.names}
@@ -87,7 +88,8 @@ def read_sbml(
     sizes = [
         source.note(f"the compartment {each.getId()} has no size, and gets the size 1", each) for each in names.unsized
     ]
-    doubts = (*sizes, *reactions.doubts)
+    counted = [] if molecules else [source.note(message, element) for message, element in unit_doubts(file)]
+    doubts = (*sizes, *counted, *reactions.doubts)
     model = Model(
         variables,
         reactions.transitions,
@@ -169,11 +171,7 @@ def _remarks(model: Element, names: Names, molecules: float | None) -> Iterator[
             yield note(f"the event {event.getId()} has no trigger, so it never happens", event)
     for constraint in names.unwatched:
         yield note("the constraint is not checked during runs", constraint)
-    if molecules is None:
-        for element in (model, *names.species.values()):
-            if element.getSubstanceUnits() == "mole":
-                yield note("the unit of amounts is the mole; they are read as molecules", element)
-    elif names.counts:
+    if molecules is not None and names.counts:
         first, count = next(iter(names.counts.items()))
         message = f"amounts are counted: {number_text(molecules)} molecules are in a unit of amount"
         yield f"{message}, {count} = {names.molecules} * {first}; formulas read {first} as the file does"

@@ -51,10 +51,16 @@ def local_parameters(reaction: Element) -> list[Element]:
 
 
 def whole(value: float) -> int | None:
-    """The whole number that a value is up to rounding, if it is one that can be counted exactly."""
+    """The whole number that a value is up to rounding, if it is one that can be counted exactly.
+
+    Only 0 is 0: an amount of 1e-22 may be sixty molecules, in moles.
+    """
     if not math.isfinite(value) or abs(value) >= LARGEST_WHOLE:
         return None
-    return round(value) if abs(value - round(value)) <= _CLOSE * max(1.0, abs(value)) else None
+    count = round(value)
+    if value and not count:
+        return None
+    return count if abs(value - count) <= _CLOSE * max(1.0, abs(value)) else None
 
 
 def by_id(elements: Element) -> dict[str, Element]:

@@ -62,6 +62,8 @@ def reactions_of(
         reversible = reaction.getReversible() or (two_ways and bool(law.evaluate(start) < 0))
         if ways is None or not reversible or not (ways.exact or ways.negative):
             made = [_transition(names, name, law, sides)]
+            if ways is None and splitter.depends(law):
+                notes.append(names.source.note(_conditional(name, law), reaction))
             if ways is not None:
                 doubtful = not reversible and (ways.negative or two_ways)
                 doubt = names.source.note(_doubt(name, law, ways, reversible), reaction)
@@ -126,6 +128,14 @@ def _doubt(name: str, law: Expression, ways: Split, reversible: bool) -> str:
     if ways.negative:
         return f"the rate of {name} is negative in some states, where a run stops: {said(law)}"
     return f"nothing shows that the rate of {name} is never negative; a run stops where it is: {said(law)}"
+
+
+def _conditional(name: str, law: Expression) -> str:
+    """What to say of a difference that is a rate under the values of the file."""
+    return (
+        f"the rate of {name} is a difference, and is read as one rate, because it is negative in no state under the "
+        f"values of the file; under others it may be, and then a run stops: {said(law)}"
+    )
 
 
 def _refuse_unless_split(names: Names, reaction: Element, law: Expression, ways: Split, split: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sateen.core.errors import ModelError
@@ -13,7 +13,7 @@ from sateen.model.sbml_elements import Source, listed, whole
 from sateen.model.sbml_math import AVOGADRO, Element, library
 
 BY_UNITS: Final = "units"  # the scale that the units of the file say
-_LARGEST: Final = 1e18
+_LARGEST: Final = 1e30
 _ENOUGH: Final = 1000.0  # molecules of the most abundant species, in a proposal
 _MOST_DIGITS: Final = 10  # of a count that is not scaled down
 _HALF: Final = Number(0.5)
@@ -49,6 +49,21 @@ def scale_remedy(model: Element, amounts: Iterable[float]) -> str:
 def _units(model: Element) -> list[str]:
     """The units of amounts in a file, each once."""
     return list(dict.fromkeys(_substance(model, each) for each in listed(model.getListOfSpecies())))
+
+
+def unit_doubts(model: Element) -> Iterator[tuple[str, Element]]:
+    """What is doubtful where amounts are read as molecules: each unit of them that is another one, and what has it.
+
+    The mole that Level 2 implies where a file says nothing is in none.
+    """
+    owners = {_substance(model, each): each for each in reversed(listed(model.getListOfSpecies()))}
+    for unit in _units(model):
+        molecules = _molecules(model, unit)
+        chosen = owners[unit].isSetSubstanceUnits() or model.getUnitDefinition(unit) or model.getLevel() >= 3
+        if chosen and molecules not in (None, 1.0):
+            known = "the mole" if unit == "mole" else f"{unit}, {molecules:.6g} molecules"
+            message = f"the unit of amounts is {known}; they are read as molecules, unless a scale says how many it has"
+            yield message, owners[unit] if owners[unit].isSetSubstanceUnits() else model
 
 
 def _by_units(model: Element, source: Source) -> float:

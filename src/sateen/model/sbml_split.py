@@ -9,16 +9,16 @@ rates, and their difference must be the law.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from sateen.core.seeds import stream
-from sateen.language.expression import Expression, Number, Operation, Values
+from sateen.language.expression import Expression, Number, Operation, Values, in_order, number
 from sateen.model.sbml_math import sum_of
-from sateen.model.signs import Signs, cancelled
+from sateen.model.signs import Signs, bounds, cancelled
 
 Parts: TypeAlias = tuple[Expression | None, Expression | None]  # what is added, and what is taken away
 
@@ -29,6 +29,11 @@ _LARGEST: Final = 1e6
 _TOLERANCE: Final = 1e-12  # of the sum of the two ways
 _ONE: Final = Number(1.0)
 _ZERO: Final = Number(0.0)
+# What is never negative about a number that is rounded.
+_ROUNDINGS: Final[Mapping[str, Callable[[Expression, Expression], Parts]]] = {
+    "floor": lambda rounded, number: (number, Operation("-", (rounded,))),
+    "ceil": lambda rounded, number: (rounded, Operation("-", (number,))),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +59,52 @@ class Split:
 class Splitter:
     """How laws are split: `values` are of all names that do not move, `scale` the molecules in a unit of amount.
 
-    What moves is a whole number, unless it is `real`.
+    What moves is a whole number, unless it is `real`; `varied` are those of the values that a user may change.
     """
 
     values: Mapping[str, float]
     scale: float = 1.0
     real: Set[str] = frozenset()
+    varied: Set[str] = frozenset()
 
     def split(self, law: Expression) -> Split | None:
         """The two ways of a law; None where it is proved to be negative in no state."""
-        signs, mixed = Signs(self.values, self.real), list[Expression]()
-        if signs.never_negative(law):
+        signs = Signs(self.values, self.real)
+        if self._is_rate(law, signs):
             return None
+        found = self._ways(law, signs)
+        if found.one_way and found.negative:  # as b*X - d*X with b < d is
+            other = self._ways(law, self._free)
+            return other if other.exact else found
+        return found
+
+    def depends(self, law: Expression) -> bool:
+        """Whether a law whose form shows two ways is proved to be a rate by the values of what may be varied alone.
+
+        Numbers such as 1 - p count as they are: they are one factor, and not two ways.
+        """
+        plain = self._computed(law)
+        return not self._is_rate(plain, self._free) and self._ways(plain, self._free).exact
+
+    @property
+    def _free(self) -> Signs:
+        """Proofs for all values of what may be varied, except that what is negative stays so."""
+        values = {name: value for name, value in self.values.items() if name not in self.varied or value < 0.0}
+        return Signs(values, self.real)
+
+    def _computed(self, node: Expression) -> Expression:
+        """An expression with a number in the place of each operation on what does not move."""
+        if not isinstance(node, Operation):
+            return node
+        value = None if node.symbol == "-" else Signs(self.values).value(node)
+        return Operation(node.symbol, tuple(map(self._computed, node.operands))) if value is None else number(value)
+
+    def _is_rate(self, law: Expression, signs: Signs) -> bool:
+        return signs.never_negative(law) or self._is_remainder(law, signs)
+
+    def _ways(self, law: Expression, signs: Signs) -> Split:
+        """The two ways that the form of a law shows, and what numbers say of them."""
+        mixed: list[Expression] = []
         added, taken = (part or _ZERO for part in self._parts(law, signs, mixed))
         state = self._states(law)
         net, forward, backward = (self._at(each, state) for each in (law, added, taken))
@@ -75,6 +114,38 @@ class Splitter:
         gap = np.abs(forward[known] - backward[known] - net[known])
         exact = exact and bool((gap <= _TOLERANCE * both).all()) and _ZERO not in (added, taken) and not mixed
         return Split(added, taken, exact, bool((net < 0).any()))
+
+    def _is_remainder(self, law: Expression, signs: Signs) -> bool:
+        """Whether rounding keeps a law from being negative, as in `rem(A, 2)`, which is A - 2 * floor(A / 2)."""
+        plain = self._settled(law)
+        rounded = [each for each in in_order(plain) if isinstance(each, Operation) and each.symbol in _ROUNDINGS]
+        given = [_sum(*_ROUNDINGS[each.symbol](each, each.operands[0])) for each in rounded]
+        return bool(given) and signs.never_negative(plain, tuple(each for each in given if each is not None))
+
+    def _settled(self, node: Expression) -> Expression:
+        """An expression without the choices that bounds decide."""
+        if not isinstance(node, Operation):
+            return node
+        operands = tuple(map(self._settled, node.operands))
+        truth = self._truth(operands[0]) if node.symbol == "if" else None
+        return Operation(node.symbol, operands) if truth is None else operands[1 if truth else 2]
+
+    def _truth(self, condition: Expression) -> bool | None:
+        """Whether a condition holds in every state or in none; None where bounds show neither."""
+        match condition:
+            case Operation("not", (operand,)):
+                truth = self._truth(operand)
+                return None if truth is None else not truth
+            case Operation("and" | "or" as symbol, operands):
+                parts, decisive = list(map(self._truth, operands)), symbol == "or"
+                return decisive if decisive in parts else None if None in parts else not decisive
+            case Operation("<" | "<=" | ">" | ">=" as symbol, (left, right)):
+                less, more = (left, right) if symbol.startswith("<") else (right, left)
+                low, high = bounds(Operation("+", (more, Operation("-", (less,)))), self.values)
+                if symbol.endswith("="):
+                    return True if low >= 0.0 else False if high < 0.0 else None
+                return True if low > 0.0 else False if high <= 0.0 else None
+        return None
 
     def _states(self, law: Expression) -> Values:
         """Random states, on a log scale and with small counts among them, the same for any choice of names."""

@@ -62,12 +62,15 @@ _SALT: Final = {"svg.hashsalt": "sateen"}
 
 
 def path(path: Path, ax: Axes | None = None, species: str | Sequence[str] | None = None) -> Axes:
-    """The species of a path as steps over time, up to its end; all of them, or the ones named.
+    """The species of a path as steps over time, up to its end; those that are usually drawn, or the ones named.
+
+    Without names, concentrations `[S]` are left out, and so are the counts of a model whose amounts are scaled: next to
+    the amounts S, in the unit of the file, one of them would be flat.
 
     A species has the same colour whichever others are drawn, so paths of one model may share an Axes. The legend
     stands next to the data, in the order in which the lines end.
     """
-    chosen = path.species if species is None else (species,) if isinstance(species, str) else tuple(species)
+    chosen = _chosen(path, species)
     columns = [path.column(name) for name in chosen]
     axes = new_axes(6.4, 3.4) if ax is None else ax
     seen = np.append(np.diff(path.times) > 0, True)  # of jumps at the same time, the last
@@ -96,9 +99,10 @@ def ensemble(
 ) -> Axes:
     """The mean of each species over time, a band that holds a share `level` of the runs, and some runs as thin lines.
 
-    Where the state of a run is unknown, mean and band end. Colours are those of `path`.
+    Where the state of a run is unknown, mean and band end. Colours are those of `path`, and so are the species that are
+    drawn.
     """
-    chosen = runs.species if species is None else (species,) if isinstance(species, str) else tuple(species)
+    chosen = _chosen(runs, species)
     columns = [runs.column(name) for name in chosen]
     axes = new_axes(6.4, 3.4) if ax is None else ax
     below, above = runs.quantiles([(1 - level) / 2, (1 + level) / 2])
@@ -115,6 +119,16 @@ def ensemble(
     axes.margins(x=0 if len(runs.times) > 1 else None)
     _legend_beside(axes)
     return axes
+
+
+def _chosen(of: Path | Ensemble, species: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The species to draw."""
+    if species is not None:
+        return (species,) if isinstance(species, str) else tuple(species)
+    scaled = any(name.startswith("scale") for name in of.values)
+    counts = {f"{name}_count" for name in of.species if scaled}
+    usual = tuple(name for name in of.species if name not in counts and not name.startswith("["))
+    return usual or of.species
 
 
 def explanation(rows: Iterable[Lane], end: float, ax: Axes | None = None, verdict: Verdict | None = None) -> Axes:

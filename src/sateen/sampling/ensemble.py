@@ -17,6 +17,7 @@ from sateen.core.ensemble import Ensemble, check_times
 from sateen.core.errors import InputError, Interrupted, SateenWarning, nearest
 from sateen.core.path import Path
 from sateen.core.progress import USUAL, Progress, watcher
+from sateen.core.seeds import check_seed
 from sateen.core.space import Points
 from sateen.core.text import names_text, plural, shown
 from sateen.core.threads import processors
@@ -47,6 +48,7 @@ def simulate(
     until: float,
     seed: int,
     max_events: int = _MOST_EVENTS,
+    progress: Progress | None = USUAL,
 ) -> Path: ...
 @overload
 def simulate(
@@ -110,12 +112,20 @@ def simulate(
     <Ensemble: 1,000 runs of S, I, R at 3 times, 0 to 100>
     """
     check_model(model)
+    check_seed(seed, of_runs=True)
     several = isinstance(theta, Points | Sequence) or is_frame(theta)
     if times is None:
         points = theta if several else None
         _check_alone(until, runs=runs, species=species, workers=workers, theta=points)
         assert until is not None
-        return reference.simulate(model, theta, until=until, seed=seed, max_events=max_events)  # type: ignore[arg-type]
+        return reference.simulate(
+            model,
+            theta,
+            until=until,
+            seed=seed,
+            max_events=max_events,
+            progress=progress,  # type: ignore[arg-type]
+        )
     if until is not None or runs is None:
         message = "{until} makes one path, {times} and {runs} make an ensemble"
         raise InputError(message, argument="times", remedy="pass {times} with {runs}, or {until} alone")
@@ -274,6 +284,8 @@ def _thetas(
 def _names(model: Model, chosen: str | Sequence[str] | None) -> tuple[str, ...]:
     """The species and observables to show, in the order in which they are given."""
     known = (*model.species, *(observable.name for observable in model.observables))
+    if not isinstance(chosen, Iterable | None):
+        raise InputError(f"{{species}} are names, not {shown(chosen)}", argument="species")
     names = known if chosen is None else (chosen,) if isinstance(chosen, str) else tuple(chosen)
     for name in names:
         if name not in known:

@@ -20,7 +20,7 @@ from sateen.core.errors import InputError, Interrupted, MissingValueError, PoolE
 from sateen.core.fingerprints import checksum
 from sateen.core.observations import Observations
 from sateen.core.progress import USUAL, Progress, watcher
-from sateen.core.seeds import stream_seed
+from sateen.core.seeds import check_seed, stream_seed
 from sateen.core.space import Points, Range, Space
 from sateen.core.threads import processors
 from sateen.core.types import File
@@ -39,7 +39,6 @@ from sateen.sampling.source import BlackBox, Function, Simulated, Source, name_o
 from sateen.sampling.store import Store
 
 MAX_EVENTS: Final = 1_000_000
-_MOST_SEED: Final = 2**63
 _CHECKED_AT_ONCE: Final = 1 << 17  # points
 
 
@@ -202,7 +201,7 @@ def observe_held_out(
     >>> held_out.points.iid, held_out.trials.tolist()
     (True, [100, 100, 100, 100, 100])
     """
-    _check_seed(seed)
+    check_seed(seed, of_runs=True)
     chosen = space.uniform(points, seed=stream_seed(seed, "held-out points"))
     return observe(model, formula, chosen, runs, seed=stream_seed(seed, "held-out runs"), **options)
 
@@ -367,16 +366,10 @@ def _check(
     if missing and given.keys() <= {each.name for each in known}:
         remedy = f"give it a range or a number in the Space: Space(..., {missing[0]}=...)"
         raise MissingValueError(f"the parameter {missing[0]} has no value", remedy=remedy)
-    _check_seed(seed)
+    check_seed(seed, of_runs=True)
     for name, value in (("workers", workers), ("chunk", chunk)):
         if value is not None and not (_whole(value) and value >= 1):
             raise InputError(f"{name} is a whole number from 1 up, not {value!r}")
-
-
-def _check_seed(seed: object) -> None:
-    """Raise if `seed` is not a seed of runs."""
-    if not (_whole(seed) and 0 <= seed < _MOST_SEED):
-        raise InputError(f"seed is a whole number from 0 to 2^63 - 1, not {seed!r}")
 
 
 def _whole(value: object) -> TypeGuard[int]:
