@@ -1,4 +1,4 @@
-"""Learners of one's own: with `fit` and `predict` alone they do all that sateen's own do, or say what they cannot."""
+"""Learners of users: with `fit` and `predict` alone they do all that the built-in ones do, or say what they cannot."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from scipy.stats import beta
 
 import sateen as st
 from known_functions import LINE, PLANE, observed, wave
-from sateen.core.posterior import FullPosterior, beta_quantiles, complete, fit_learner, training_of
+from sateen.core.posterior import FullPosterior, complete, fit_learner, training_of
 from sateen.core.prediction import Claim, drawn_uniformly
+from sateen.core.proportions import beta_quantiles
 from sateen.files.container import read_container, write_container
 
 SEED = 5

@@ -23,6 +23,7 @@ from sateen.core.errors import InputError
 from sateen.core.observations import Observations
 from sateen.core.prediction import Claim, Learner, Posterior, Prediction, Training, drawn_uniformly
 from sateen.core.progress import SILENT, Progress
+from sateen.core.proportions import beta_quantiles
 from sateen.core.record import UNKNOWN, Record
 from sateen.core.registry import call_provider
 from sateen.core.seeds import stream
@@ -35,7 +36,6 @@ _BY_LEARN: Final = "fit it by st.learn(observations, learner=..., seed=...), whi
 _LATENT_LEVEL: Final = 0.95  # of the intervals from which the default of `latent_moments` is computed
 _LATENT_DRAWS: Final = 512
 _LEAST_F, _MOST_F = 1e-300, 1.0 - 2.0**-53  # between which Φ⁻¹(f) is a number
-_NEVER: Final = 1e-18  # a variance of f, or a distance of its mean from 0 and 1, below which f counts as known
 
 
 class FullPosterior(ABC):
@@ -380,22 +380,3 @@ def check_draws(n: int) -> None:
 def credible(space: Space, level: float, kind: str, assuming: str = "") -> Claim:
     """The claim of a credible interval."""
     return Claim("probability", "credible", level, drawn_uniformly(space), by=kind, assuming=assuming)
-
-
-def beta_quantiles(mean: FloatArray, std: FloatArray, share: float | FloatArray) -> FloatArray:
-    """Quantiles of the Beta distributions with these means and standard deviations; known values are themselves.
-
-    A standard deviation that no distribution on [0, 1] with the mean has is taken as the largest that a Beta has.
-
-    >>> beta_quantiles(np.array([0.5]), np.array([1 / 12**0.5]), 0.25).round(6)
-    array([0.25])
-    """
-    from scipy.special import betaincinv
-
-    mean = np.clip(mean, 0.0, 1.0)
-    largest = mean * (1.0 - mean)
-    variance = np.minimum(np.square(std), 0.999 * largest)
-    known = (variance < _NEVER) | (largest < _NEVER)
-    total = np.where(known, 1.0, largest / np.where(known, 1.0, variance) - 1.0)
-    inside = np.where(known, 0.5, mean)
-    return np.asarray(np.where(known, mean, betaincinv(inside * total, (1.0 - inside) * total, share)))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sateen.core.types import FloatArray
 
 Limits: TypeAlias = tuple[float, float]
+_NEVER: Final = 1e-18  # a variance of f, or a distance of its mean from 0 and 1, below which f counts as known
 Z_95: Final = 1.959963984540054  # standard deviations of a normal variable hold 95 % of it between them
 
 
@@ -101,3 +102,22 @@ def bounded_margin(deviation: float, trials: int, miss: float) -> float:
     """
     logarithm = math.log(2.0 / miss)
     return deviation * math.sqrt(2.0 * logarithm / trials) + 7.0 * logarithm / (3.0 * (trials - 1))
+
+
+def beta_quantiles(mean: FloatArray, std: FloatArray, share: float | FloatArray) -> FloatArray:
+    """Quantiles of the Beta distributions with these means and standard deviations; known values are themselves.
+
+    A standard deviation that no distribution on [0, 1] with the mean has is taken as the largest that a Beta has.
+
+    >>> beta_quantiles(np.array([0.5]), np.array([1 / 12**0.5]), 0.25).round(6)
+    array([0.25])
+    """
+    from scipy.special import betaincinv
+
+    mean = np.clip(mean, 0.0, 1.0)
+    largest = mean * (1.0 - mean)
+    variance = np.minimum(np.square(std), 0.999 * largest)
+    known = (variance < _NEVER) | (largest < _NEVER)
+    total = np.where(known, 1.0, largest / np.where(known, 1.0, variance) - 1.0)
+    inside = np.where(known, 0.5, mean)
+    return np.asarray(np.where(known, mean, betaincinv(inside * total, (1.0 - inside) * total, share)))

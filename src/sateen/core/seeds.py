@@ -7,6 +7,7 @@ stage does not change the numbers of the others.
 from __future__ import annotations
 
 import hashlib
+import math
 from numbers import Integral
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +54,7 @@ def seed_sequence(seed: int, *names: str | int) -> SeedSequence:
 
 def check_seed(seed: object, *, of_runs: bool = False) -> None:
     """Refuse what is not a seed; the engine takes 63 bits of it."""
-    right = isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0
-    if not right or (of_runs and int(seed) >= _MOST_OF_RUNS):  # type: ignore[call-overload]
+    whole = int(seed) if isinstance(seed, Integral) and not isinstance(seed, bool) else -1
+    if not 0 <= whole < (_MOST_OF_RUNS if of_runs else math.inf):
         limit = "to 2^63 - 1" if of_runs else "up"
         raise InputError(f"a seed is a whole number from 0 {limit}, not {seed!r}", argument="seed")

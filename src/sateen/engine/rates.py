@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from sateen.language.expression import Delayed, Expression, Name, Number, Operation, in_order, number
 
 _PARTIAL: Final = frozenset({"/", "^", "log", "sqrt", "exp"})  # operations that can make NaN of finite numbers
 
 SafeRate: TypeAlias = tuple[tuple[Expression, int], ...]  # the coefficient of each product, and how many counts it has
+
+
+class Fixed(Protocol):
+    """Spells a part that no event changes; where it `opens`, more of its numbers are arguments of the kernel."""
+
+    def __call__(self, expression: Expression, opens: bool = False) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class Moving:
 
     names: frozenset[str]
     spell: Callable[[Name | Delayed], str]
-    fixed: Callable[[Expression], str]
+    fixed: Fixed
     regroups: bool = False
     careful: bool = True
     opened: Callable[[Expression], str] | None = None

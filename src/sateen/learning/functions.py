@@ -10,8 +10,9 @@ import numpy as np
 
 from sateen.core.errors import InputError
 from sateen.core.observations import Observations
-from sateen.core.posterior import CompletedPosterior, beta_quantiles, credible
+from sateen.core.posterior import CompletedPosterior, credible
 from sateen.core.prediction import Learner, Prediction
+from sateen.core.proportions import beta_quantiles
 from sateen.core.record import Record
 from sateen.core.seeds import stream
 from sateen.core.space import Points, Space

@@ -120,7 +120,7 @@ def simulate(
         assert until is not None
         return reference.simulate(
             model,
-            theta,
+            theta,  # type: ignore[arg-type]
             until=until,
             seed=seed,
             max_events=max_events,
