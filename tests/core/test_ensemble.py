@@ -98,7 +98,7 @@ def test_it_is_read_only_equal_by_content_and_travels():
         ([[1.0]], "times are finite"),
         (["soon"], "times must be numbers"),
         ([0.0, 2.0, 1.0], "times has 1 after 2; each must be later than the one before"),
-        ([1.0, 1.0], "sort them, and leave out what is there twice"),
+        ([1.0, 1.0], "sort them, and leave out duplicates"),
     ],
 )
 def test_times_increase_from_0_on(times, message):

@@ -104,8 +104,8 @@ MISTAKES = {
     "a keyword": ("A -> ; k*A\nA = 1\nk = gene", "gene cannot stand here", 3, "is a reserved word of Antimony"),
     "syntax": ("A -> ; k*(A\nA = 1", "Antimony says: syntax error", 1, ""),
     "no two directions": ("A = 1; B = 0\nR: A -> B; (A - B)*(B - k); k = 2", "the rate of R is negative", 2, "B * k"),
-    "nameless": ("A = 1; k = 1\nA -> ; k*A*tan(time)", "the rate of _J0: tan is not supported", 2, "what is"),
-    "a rate rule": ("A = 1; k = 1\nR: A -> ; k*A\nk' = 2", "the rate rule for k is not supported", 1, "moves by"),
+    "nameless": ("A = 1; k = 1\nA -> ; k*A*tan(time)", "the rate of _J0: tan is not supported", 2, "supported are"),
+    "a rate rule": ("A = 1; k = 1\nR: A -> ; k*A\nk' = 2", "the rate rule for k is not supported", 1, "changes only"),
     "a fraction": ("R: A -> ; k*A\nA = 10.5; k = 1", "the species A begins with 10.5", 2, "molecules"),
     "a delay": (
         "R: A -> ; k*A; A = 1; k = 1\nat 5 after A > 3: A = 2",

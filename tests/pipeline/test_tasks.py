@@ -214,7 +214,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
 def test_a_task_comes_once_and_after_those_it_needs(tmp_path: Path) -> None:
     one, two, both = squares(str(tmp_path), (1, 2)).tasks
     for tasks in ((both, one, two), (one, one)):
-        with pytest.raises(SateenError, match="is there twice, or comes before one it needs"):
+        with pytest.raises(SateenError, match="occurs twice, or comes before one it needs"):
             Pipeline(ResultFolder(tmp_path), tasks)
 
 

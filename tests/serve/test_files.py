@@ -40,7 +40,7 @@ def test_another_name_is_refused(folder, name):
 
 
 def test_an_absolute_name_of_a_file_inside_is_refused_too(folder):
-    with pytest.raises(st.InputError, match="no name of a file below"):
+    with pytest.raises(st.InputError, match="not the name of a file below"):
         folder.text(str(folder.root / "decay.sateen"))
 
 
