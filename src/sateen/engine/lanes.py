@@ -67,7 +67,8 @@ class Lanes:
         if self.timed:
             self.moving = replace(self.moving, fixed=self.loaded)
         self.rates = replace(self.moving, regroups=True)  # in every kernel, so that they make the very same runs
-        self.asked = self.in_formulas(self.moving)
+        # For the conditions of formulas.
+        self.asked = replace(self.moving, opened=partial(self.loaded if self.timed else self.fixed, opens=True))
         self.operators: list[Operator] = []  # of all flat formulas
         clocked = bool(model.events) or self.timed  # steps end at times that are not drawn, too
         self.verdicts = [
@@ -223,11 +224,7 @@ class Lanes:
 
     def atom_source(self, expression: Expression, spell: Spelling) -> str:
         """A part of a formula in the order it is written in, over counts that `spell` spells."""
-        return self.in_formulas(self.as_spelt(spell)).source(expression)
-
-    def in_formulas(self, moving: Moving) -> Moving:
-        """The same for conditions of formulas."""
-        return replace(moving, opened=partial(moving.fixed, opens=True))
+        return replace(self.as_spelt(spell), opened=partial(self.fixed, opens=True)).source(expression)
 
     def bits_source(self, spell: Spelling) -> str:
         """The truth of the conditions that the log keeps, a bit each."""
