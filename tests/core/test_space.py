@@ -93,6 +93,7 @@ def test_a_range_prints_as_it_is_written() -> None:
 
 
 @given(ranges())
+@example(Range(1.03, 1.0300000000000042, scale="log"))
 def test_the_ends_of_a_range_are_exactly_minus_one_and_one(own: Range) -> None:
     assert own.to_unit([own.low, own.high]).tolist() == [-1, 1]
     assert own.from_unit([-1, 1]).tolist() == [own.low, own.high]

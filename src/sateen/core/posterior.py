@@ -187,10 +187,9 @@ class FullPosterior(ABC):
 
     def _points(self, points: object, extrapolate: bool) -> Points:
         """The points, checked; Points of the same space keep their design."""
-        if isinstance(points, Points) and not extrapolate and points.space == self.space:
-            inside = self.space.contains(points.theta)
-            if inside.all():
-                return points
+        own = isinstance(points, Points) and not extrapolate and points.space == self.space
+        if isinstance(points, Points) and own and self.space.contains(points.theta).all():
+            return points
         return self.space.points(points, extrapolate=extrapolate)
 
     def __repr__(self) -> str:

@@ -56,11 +56,12 @@ class Range:
     def to_unit(self, values: npt.ArrayLike) -> FloatArray:
         """`values` on the scale of the range, with `low` at -1 and `high` at 1; others are outside [-1, 1]."""
         x, low, high = _floats(values, "values"), self.low, self.high
+        ends = x == low, x == high  # logarithms may miss them by a rounding error
         if self.scale == "log":
             if (x <= 0).any():
                 raise SpaceError(f"{number_text(x[x <= 0][0])} has no logarithm; use scale='linear' or positive values")
             x, low, high = np.log(x), math.log(low), math.log(high)
-        return np.asarray(((x - low) - (high - x)) / (high - low))  # exactly -1 and 1 at the ends
+        return np.asarray(np.select(ends, (-1.0, 1.0), ((x - low) - (high - x)) / (high - low)))
 
     def from_unit(self, unit: npt.ArrayLike) -> FloatArray:
         """The inverse of `to_unit`; values outside [-1, 1] give the nearest end."""

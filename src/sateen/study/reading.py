@@ -284,7 +284,7 @@ def _calibration(toml: StudyFile, model: Source, space: Space) -> Calibration | 
     _check_exact(toml, model, "calibrate", cost.exact)
     given = [name for name in ("budget", "width", "points", "runs", "seconds") if getattr(cost, name) is not None]
     if cost.exact and given not in (["points"], ["seconds"]):
-        remedy = "give { exact = true, points = 200 } or { exact = true, seconds = 10 }"
+        remedy = "give { exact = true, points = 200 } or { exact = true, seconds = 10 }, and no runs"
         toml.fail((*path, "exact"), "how much may be computed?", remedy)
     if not cost.exact and given not in (["budget"], ["width"], ["points", "runs"], ["seconds"]):
         remedy = "give one of { seconds = 10 }, { budget = 100000 }, { width = 0.05 } and { points = 200, runs = 500 }"

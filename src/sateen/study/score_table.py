@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from sateen.assess.score import Score
-from sateen.core.text import percent
+from sateen.core.text import percent, plural
 from sateen.guarantee.truth import Truth
 from sateen.study.labels import Labels
 
@@ -19,7 +19,7 @@ def score_table(scored: Iterable[Scored], test: Labels, level: float) -> tuple[s
     """What the scores are against, and the table, its header first."""
     exact = isinstance(test, Truth)
     against = "the exact probability" if isinstance(test, Truth) else f"{int(test.trials.sum()):,} fresh runs"
-    caption = f"scored against {against} at {len(test):,} points, with {percent(level)} intervals"
+    caption = f"scored against {against} at {plural(len(test), 'point')}, with {percent(level)} intervals"
     header = _AGAINST_TRUTH if exact else _AGAINST_RUNS
     named = ((name if kind == "credible" else f"{name}, {kind}", score, wide) for name, kind, score, wide in scored)
     return caption, [header, *(score_row(*each) for each in named)]
