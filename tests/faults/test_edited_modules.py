@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -128,21 +128,47 @@ def test_a_worker_that_imported_a_module_for_somebody_else_is_not_believed(folde
             pool.close()
 
 
+FORKS = """
+import importlib, sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+import edited_fork
+import sateen as st
+
+def satisfied(processes):
+    points = st.Space(p=(0.0, 1.0)).grid(4)
+    there = st.observe(edited_fork.f, None, points, 3, seed=1, executor=processes, chunk=2)
+    return int(there.satisfied.sum())
+
+with ProcessPoolExecutor(1, get_context("fork")) as processes:
+    print(satisfied(processes))
+    Path("edited_forked.py").write_text("answer = False\\n")
+    del sys.modules["edited_forked"]
+    try:
+        print(satisfied(processes))
+    except st.PoolError as error:
+        print(error)
+importlib.invalidate_caches()
+importlib.import_module("edited_forked")
+with ProcessPoolExecutor(1, get_context("fork")) as processes:
+    print(satisfied(processes))
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_begins_with_what_this_one_has(folder: Path) -> None:
-    helper = folder / "edited_forked.py"
-    written(helper, "answer = True\n")
-    (folder / "edited_fork.py").write_text(CALLS.format("edited_forked"))
-    box = importlib.import_module("edited_fork")
-    with ProcessPoolExecutor(1, get_context("fork")) as processes:
-        assert satisfied(box.f, processes) == 12
-        written(helper, "answer = False\n")
-        with pytest.raises(st.PoolError, match=OTHER.format("edited_forked")):
-            satisfied(box.f, processes)
-    importlib.import_module("edited_forked")
-    with ProcessPoolExecutor(1, get_context("fork")) as processes:
-        assert satisfied(box.f, processes) == 0
+def test_a_forked_process_begins_with_what_this_one_has(tmp_path: Path) -> None:
+    """In a process of its own, which has no threads of other tests."""
+    (tmp_path / "edited_forked.py").write_text("answer = True\n")
+    (tmp_path / "edited_fork.py").write_text(CALLS.format("edited_forked"))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", FORKS], env={**os.environ, **finding(tmp_path)}, cwd=tmp_path, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, *error, last = done.stdout.splitlines()
+    assert (first, last) == ("12", "0")
+    assert re.search(OTHER.format("edited_forked"), "\n".join(error))
 
 
 def test_in_the_same_process_a_black_box_is_what_is_in_memory(folder: Path) -> None:
