@@ -118,14 +118,8 @@ def simulate(
         points = theta if several else None
         _check_alone(until, runs=runs, species=species, workers=workers, theta=points)
         assert until is not None
-        return reference.simulate(
-            model,
-            theta,  # type: ignore[arg-type]
-            until=until,
-            seed=seed,
-            max_events=max_events,
-            progress=progress,  # type: ignore[arg-type]
-        )
+        known: Mapping[str, float] | None = theta  # type: ignore[assignment]
+        return reference.simulate(model, known, until=until, seed=seed, max_events=max_events, progress=progress)
     if until is not None or runs is None:
         message = "{until} makes one path, {times} and {runs} make an ensemble"
         raise InputError(message, argument="times", remedy="pass {times} with {runs}, or {until} alone")
