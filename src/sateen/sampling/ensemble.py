@@ -113,6 +113,7 @@ def simulate(
     """
     check_model(model)
     check_seed(seed, of_runs=True)
+    progress = watcher(progress)
     several = isinstance(theta, Points | Sequence) or is_frame(theta)
     if times is None:
         points = theta if several else None
@@ -123,7 +124,6 @@ def simulate(
     if until is not None or runs is None:
         message = "{until} makes one path, {times} and {runs} make an ensemble"
         raise InputError(message, argument="times", remedy="pass {times} with {runs}, or {until} alone")
-    progress = watcher(progress)
     cases = [model.values(each) for each in _thetas(theta)]
     for values in cases:
         model.initial(values)
