@@ -232,9 +232,11 @@ def main() -> None:
             words = f"{time.perf_counter() - began:.1f} s, {undecided} undecided runs"
             made = [name, *sets]
             if not options.without_truth:
-                known = truth(asked, **where).probability
+                judge = truth(asked, **where)
+                known = judge.probability
                 quantiles = " ".join(f"{each:.4f}" for each in np.quantile(known, [0.05, 0.5, 0.95]))
                 words += f"; with truth {time.perf_counter() - began:.1f} s, mean {known.mean():.4f}"
+                words += f", standard error {np.sqrt(np.mean(judge.error**2)):.4f}"
                 words += f", deviation {known.std():.4f}, quantiles 5 50 95 %: {quantiles}"
                 made.append("truth")
             print(" ".join(made), "|", words, flush=True)
