@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-import optax
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chi2, kstest
@@ -28,25 +27,12 @@ from sateen.learning.checkpoint import Checkpoint
 from sateen.learning.inputs import Sample, inputs_of, sample_of
 from sateen.learning.networks import training as network_training
 from sateen.learning.networks.network import Net, Rows, arithmetic, log_ways, rows_of, window_of
-from sateen.learning.networks.training import Batches, CountLoss, Memory, Schedule, Trained, Trainer
+from sateen.learning.networks.training import Batches, CountLoss, Schedule, Trained, Trainer
 from watchers import Watcher
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 1e-6
 NOTHING: Any = ()
-
-
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_adam_moves_as_that_of_optax_does(precision: Any) -> None:
-    """Up to what a compiler may fuse: ten units in the last place."""
-    slopes = np.random.default_rng(1).normal(size=(200, 5)).astype(precision) ** 3
-    theirs = optax.scale_by_adam()
-    with arithmetic("cpu", precision):
-        memory, known = Memory.none(slopes[0]), theirs.init(slopes[0])
-        for slope in slopes:
-            move, memory = jax.jit(Memory.move)(memory, slope)
-            expected, known = jax.jit(theirs.update)(slope, known)
-            np.testing.assert_allclose(move, expected, rtol=10 * np.finfo(precision).eps)
 
 
 @dataclass(frozen=True)
@@ -386,7 +372,7 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_step(tm
 def test_the_last_steps_of_very_many_are_in_the_last_part(steps: int) -> None:
     with arithmetic("cpu", "float32"):
         batches, start = Batches.of(numbered(4), 4, 1, "float32"), np.zeros(1, np.float32)
-        state = network_training._State(start, Memory.none(start), np.zeros(100, np.float32))
+        state = network_training._State(start, network_training._ADAM.init(start), np.zeros(100, np.float32))
         chance = network_training._Chance(*(np.zeros(count, np.int32) for count in (1, 0, 0)))
         end = Schedule(steps, 0.1)
         found = network_training._advance(

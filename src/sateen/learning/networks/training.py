@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax  # type: ignore[import-untyped, unused-ignore]
 
 from sateen.core.interrupts import deferring_interrupts
 from sateen.core.observations import Observations
@@ -38,9 +39,7 @@ _EPOCHS: Final = 128  # whose numbers are rounded up to multiples of this
 _SLOTS: Final = 100  # equal parts of all steps, over each of which the loss is averaged
 MANY_POINTS: Final = 300_000
 BATCH_OF_MANY: Final = 512  # where there are many points, less noise is worth its price
-_FORGET_FIRST: Final = 0.9  # Adam's constants, as everyone has them
-_FORGET_SECOND: Final = 0.999
-_LEAST_ROOT: Final = 1e-8
+_ADAM: Final = optax.scale_by_adam()
 _Tree = TypeVar("_Tree")
 
 
@@ -138,33 +137,11 @@ class _Chance(NamedTuple):
         return cls(*map(jax.device_put, (starts, places, reservoir)))
 
 
-class Memory(NamedTuple):
-    """What Adam remembers of the slopes so far: their number, and running means of them and of their squares."""
-
-    count: Array
-    first: Array
-    second: Array
-
-    @classmethod
-    def none(cls, parameters: HostArray) -> Memory:
-        """That of no slopes."""
-        return cls(np.zeros((), np.int32), np.zeros_like(parameters), np.zeros_like(parameters))
-
-    def move(self, slope: Array) -> tuple[Array, Memory]:
-        """Where Adam goes at the rate 1, and what it remembers then. With optax, it takes longer to compile."""
-        count = self.count + 1
-        first = (1 - _FORGET_FIRST) * slope + _FORGET_FIRST * self.first
-        second = (1 - _FORGET_SECOND) * slope**2 + _FORGET_SECOND * self.second
-        mean = first / (1 - _FORGET_FIRST**count).astype(slope.dtype)
-        root = jnp.sqrt(second / (1 - _FORGET_SECOND**count).astype(slope.dtype))
-        return mean / (root + _LEAST_ROOT), Memory(count, first, second)
-
-
 class _State(NamedTuple):
-    """What has been learned, what Adam remembers, and the sum of the losses in each slot."""
+    """What has been learned, what Adam remembers of the slopes so far, and the sum of the losses in each slot."""
 
     parameters: Array
-    memory: Memory
+    memory: Array
     sums: Array
 
 
@@ -192,7 +169,7 @@ def _advance(
         part = Rows(*(jax.lax.dynamic_slice_in_dim(column, start, batch) for column in rows))
         noise = jax.lax.dynamic_slice_in_dim(chance.reservoir, chance.places[place], count) if count else None
         value, slope = jax.value_and_grad(loss)(state.parameters, part, noise, fixed)
-        move, memory = state.memory.move(slope)
+        move, memory = _ADAM.update(slope, state.memory)
         share = 0.5 * (1.0 + jnp.cos(jnp.pi * place / course.steps))
         rate = (course.rate * (course.rest + (1.0 - course.rest) * share)).astype(slope.dtype)
         return _State(state.parameters - rate * move, memory, state.sums.at[place // length].add(value))
@@ -239,7 +216,7 @@ class Trainer:
             ready: _State = jax.block_until_ready(later)  # type: ignore[no-untyped-call, unused-ignore]
             return ready
 
-        state = _State(start, Memory.none(start), np.zeros(_SLOTS, start.dtype))
+        state = _State(start, _ADAM.init(start), np.zeros(_SLOTS, start.dtype))
         state, done = self.run(name, state, course.steps, advance)
         length = -(-course.steps // _SLOTS)
         ends = np.minimum(np.arange(length, done + length, length), done)
