@@ -327,7 +327,7 @@ def test_every_keyword_is_either_heeded_by_all_methods_or_listed_where_it_applie
         ({"method": "nicp", "normaliser": "constant"}, "of method='nicp' is one of 'posterior', 'quantile'"),
         ({"method": "chernoff", "normaliser": "constant"}, "without a normaliser it is constant"),
         ({"normaliser": "predictive", "seed": 1}, "seed applies only where cross-validation chooses the normaliser"),
-        ({"seed": -1}, "a seed is a whole number from 0 up, not -1"),
+        ({"seed": -1}, "seed is a whole number from 0 up, not -1"),
         ({"rank": 0}, "rank is a whole number from 1 up, not 0"),
         ({"rank": 1.5}, "rank is a whole number from 1 up, not 1.5"),
         ({"rank": True}, "rank is a whole number from 1 up, not True"),

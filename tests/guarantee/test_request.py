@@ -126,9 +126,8 @@ def test_points_are_too_few_exactly_where_the_calibration_is_trivial(method, lev
     request = CalibrateRequest.of(method, level=level, confidence=confidence)
     enough = METHODS[method].fewest_points(request)
     request.check_points(enough)
-    with pytest.raises(
-        InputError, match=rf"^{enough - 1:,} held-out points are too few .*: {enough:,} would suffice\n"
-    ):
+    few = "1 held-out point is" if enough == 2 else f"{enough - 1:,} held-out points are"
+    with pytest.raises(InputError, match=rf"^{few} too few .*: {enough:,} would suffice\n"):
         request.check_points(enough - 1)
     CalibrateRequest.of(method, level=level, confidence=confidence, allow_trivial=True).check_points(enough - 1)
     if 1 < enough < 500:

@@ -52,7 +52,7 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "found.py").write_text(LEARNER)
     (tmp_path / "s.toml").write_text(study(learn='{ learners = ["found:Found"] }'))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [TESTS, os.environ.get("PYTHONPATH")])))
     return tmp_path
 
 
