@@ -29,10 +29,12 @@ def test_the_tutorial_of_the_web_app_can_be_followed(tmp_path: Path) -> None:
     # A round that the pause cut short is completed first, so what the map adds may be more than the refinement.
     (refined,) = (tmp_path / "sir-session" / "stages").glob("round-*.safetensors")
     assert f"{st.Observations.load(refined).trials.sum():,} runs" in page
-    # Fresh runs that go well prove more than was asked for; which they are depends on where the learning was paused.
+    # The share that the fresh runs show depends on where the learning was paused. Where it is less than the 95 % asked
+    # for, which is rare, the claim is marked.
     claimed = re.match(
         r"with probability 95 % over the draw, the probability is at least 0\.2 for at least (\S+) % of", seen.claim
     )
     assert claimed, seen.claim
-    assert 95 <= float(claimed[1]) < 100
+    assert 80 <= float(claimed[1]) < 100
+    assert (float(claimed[1]) >= 95) == seen.holds
     assert st.Study.load(tmp_path / "epidemic.toml").name == "epidemic"
