@@ -58,15 +58,6 @@ def test_where_the_learner_is_less_sure_than_the_floor_nothing_changes():
     assert raised(summary, 0.95, 1e-6) == summary
 
 
-def test_ends_do_not_jump_where_the_learner_becomes_as_sure_as_the_floor():
-    """Near 0 the learner's interval is not centred at the angle of the mean."""
-    place = np.linspace(-0.01, 0.01, 2001)
-    summary = tuple(value * np.exp(place) for value in (5e-4, 5e-4, 1e-8, 1.5e-3))
-    floor = angle_deviation(*summary[2:], LEVEL)[1000] ** 2
-    for ends in raised(summary, LEVEL, floor)[1:]:
-        assert np.abs(np.diff(ends)).max() < 1e-7  # of 2,001 steps; there was one of 2e-4
-
-
 def test_at_zero_the_floor_gives_the_interval_of_the_angle():
     zero = np.zeros(1)
     mean, std, lower, upper = raised((zero, zero, zero, zero), 0.95, 0.01**2)

@@ -58,18 +58,20 @@ def angle_deviation(lower: FloatArray, upper: FloatArray, level: float) -> Float
 
 
 def raised(summary: Summary, level: float, floor: float) -> Summary:
-    """Mean, deviation and interval of f, widened to contain those of a φ with the variance `floor` around the mean.
-
-    No case is told apart, so the ends are as smooth in θ as those of the learner.
-    """
+    """Mean, deviation and interval of f, where the variance of φ is less than `floor` with that variance."""
     from scipy.special import ndtri
 
     mean, std, lower, upper = summary
+    short = angle_deviation(lower, upper, level) ** 2 < floor
     middle, deviation = angle(mean), np.full(len(mean), np.sqrt(floor))
     reach = float(ndtri(0.5 + 0.5 * level)) * deviation
     least, most = (probability(np.clip(middle + sign * reach, 0.0, np.pi / 2.0)) for sign in (-1.0, 1.0))
-    widened = np.maximum(std, probability_deviation(middle, deviation))
-    return mean, widened, np.minimum(lower, least), np.maximum(upper, most)
+    return (
+        mean,
+        np.where(short, np.maximum(std, probability_deviation(middle, deviation)), std),
+        np.where(short, np.minimum(lower, least), lower),
+        np.where(short, np.maximum(upper, most), upper),
+    )
 
 
 def shifted(draws: FloatArray, summary: Summary, floor: float, rng: np.random.Generator) -> FloatArray:
